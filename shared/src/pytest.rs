@@ -1,0 +1,1 @@
+//! The summary line and the progress grammar of pytest's terminal output.

@@ -1,0 +1,66 @@
+//! Messages: what was being done, to what, why it failed, and what to do next.
+
+use super::Code;
+use std::fmt::Display;
+use std::io::Write;
+
+/// A failure with everything that a person needs: `cannot VERB OBJECT: cause`, then what to do.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code that goes with it.
+    pub code: Code,
+    /// `cannot VERB OBJECT: cause`, or another full sentence without a final stop.
+    pub message: String,
+    /// Lines of advice, printed indented.
+    pub hints: Vec<String>,
+}
+
+/// The result of everything that can fail before a person.
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
+impl Failure {
+    /// A failure whose sentence is complete.
+    pub fn new(code: Code, message: impl Into<String>) -> Failure {
+        Failure { code, message: message.into(), hints: Vec::new() }
+    }
+
+    /// `cannot DOING: CAUSE`, as a failure of the tool itself (125).
+    pub fn cannot(doing: impl Display, cause: impl Display) -> Failure {
+        Failure::new(Code::Broken, format!("cannot {doing}: {cause}"))
+    }
+
+    /// `cannot DOING: CAUSE`, as an error of usage or input (2).
+    pub fn usage(doing: impl Display, cause: impl Display) -> Failure {
+        Failure::new(Code::Usage, format!("cannot {doing}: {cause}"))
+    }
+
+    /// Adds a line of advice.
+    #[must_use]
+    pub fn hint(mut self, line: impl Into<String>) -> Failure {
+        self.hints.push(line.into());
+        self
+    }
+
+    /// The same failure under another code.
+    #[must_use]
+    pub fn code(mut self, code: Code) -> Failure {
+        self.code = code;
+        self
+    }
+
+    /// Prints the failure on standard error in the form that all tools share.
+    pub fn print(&self, tool: &str) {
+        say(tool, &self.message);
+        let mut err = std::io::stderr().lock();
+        for hint in &self.hints {
+            // Standard error may be closed or full: there is nobody left to tell.
+            let _ = writeln!(err, "  {hint}");
+        }
+    }
+}
+
+/// One line for a person on standard error: `TOOL: MESSAGE`. Never fails: there is nobody to tell.
+pub fn say(tool: &str, message: &str) {
+    let line = format!("{tool}: {message}\n");
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
