@@ -1,6 +1,9 @@
 //! The small crate that the tb tools share: the contract of the two files, who a process is, how a job is
 //! supervised and stopped, and what the tools say to people and programs.
 
+pub mod contract;
+pub mod process;
 pub mod pytest;
+pub mod supervise;
 pub mod sys;
 pub mod term;

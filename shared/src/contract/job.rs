@@ -1,0 +1,266 @@
+//! A job read from its two files: found by name, or all that a run directory holds.
+
+use super::RunDir;
+use super::dir::DirEntry;
+use super::files::{LogFile, PidContent, PidFile, read_log, read_pid_file};
+use super::name::{LogName, Name, Stem};
+use super::records::{Header, VERSION};
+use super::state::{Facts, Foreign, Place, State, judge};
+use crate::process::{self, Here, Ident};
+use crate::term::{Failure, Result};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How much later than its PID file was written a foreign process may have started: file times are coarse.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// Whose jobs a caller sees.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// The caller's owner: only that owner's jobs; without one, only jobs that have none.
+    pub owner: Option<String>,
+    /// Everybody's.
+    pub all: bool,
+}
+
+impl Scope {
+    /// Whether a job with this owner is inside.
+    pub fn sees(&self, owner: Option<&str>) -> bool {
+        self.all || self.owner.as_deref() == owner
+    }
+}
+
+/// A job, as its files, their locks and /proc tell.
+#[derive(Debug)]
+pub struct Job {
+    /// Its name: the header's, or, where there is none, the stem.
+    pub name: String,
+    /// The stem of its files.
+    pub stem: Stem,
+    /// Its PID file.
+    pub pid_file: Option<PidFile>,
+    /// Its log.
+    pub log: Option<LogFile>,
+    /// All logs of the stem, the newest first.
+    pub logs: Vec<LogName>,
+    /// What it rests on.
+    pub facts: Facts,
+    /// What follows.
+    pub state: State,
+}
+
+impl Job {
+    /// The header, where there is one.
+    pub fn header(&self) -> Option<&Header> {
+        self.log.as_ref().and_then(|l| l.header.as_deref())
+    }
+
+    /// Whose it is.
+    pub fn owner(&self) -> Option<&str> {
+        self.header().and_then(|h| h.owner.as_deref())
+    }
+
+    /// Whether it was written by a newer version of the contract: it is shown, never signalled or changed.
+    pub fn is_newer(&self) -> bool {
+        self.header().is_some_and(|h| h.v > VERSION)
+    }
+
+    /// The leader as the header names it, whether it lives or not.
+    pub fn leader(&self) -> Option<Ident> {
+        self.header().map(|h| Ident { pid: h.pid, start: h.start })
+    }
+
+    /// The PID to show: the leader's.
+    pub fn pid(&self) -> Option<i32> {
+        if self.is_foreign() {
+            return self.pid_file.as_ref().and_then(PidFile::pid);
+        }
+        self.header().map(|h| h.pid).or_else(|| self.pid_file.as_ref().and_then(PidFile::pid))
+    }
+
+    /// Whether the job runs under a PID file that somebody else wrote.
+    pub fn is_foreign(&self) -> bool {
+        self.facts.foreign == Foreign::Alive && !self.facts.pid_held && !self.facts.log_held
+    }
+
+    /// The number that somebody wrote over the live PID file, if anybody did.
+    pub fn overwritten_by(&self) -> Option<&PidContent> {
+        let file = self.pid_file.as_ref().filter(|f| f.held)?;
+        let pid = self.header()?.pid;
+        (file.content != PidContent::Pid(pid)).then_some(&file.content)
+    }
+
+    /// Whether its results were collected: it is over and left out of the list.
+    pub fn is_collected(&self) -> bool {
+        !self.state.is_running() && self.log.as_ref().is_some_and(|l| l.end.collected)
+    }
+}
+
+/// What a run directory holds.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Its jobs, by stem.
+    pub jobs: Vec<Job>,
+    /// Files that could not be read, each named.
+    pub problems: Vec<Failure>,
+}
+
+/// Finds a job by name, whatever its owner; `None` is "not tracked".
+///
+/// # Errors
+/// When one of its files is no plain file or cannot be read.
+pub fn find(dir: &RunDir, here: &Here, name: &Name) -> Result<Option<Job>> {
+    let mut best: Option<Job> = None;
+    for stem in name.stems() {
+        let Some(job) = assemble(dir, here, &stem)? else { continue };
+        // A header that names another job says that this stem is the other's.
+        let ours = job.header().is_none_or(|h| h.name == name.as_str());
+        if ours && best.as_ref().is_none_or(|b| is_newer_than(&job, b)) {
+            best = Some(Job { name: name.as_str().to_owned(), ..job });
+        }
+    }
+    Ok(best)
+}
+
+/// All jobs of the directory, whatever their owner.
+///
+/// # Errors
+/// When the directory cannot be read; a single file that cannot be is a problem in the listing.
+pub fn list(dir: &RunDir, here: &Here) -> Result<Listing> {
+    let mut stems: BTreeMap<Stem, Vec<LogName>> = BTreeMap::new();
+    for entry in dir.entries()? {
+        match entry {
+            DirEntry::Pid(stem) => {
+                stems.entry(stem).or_default();
+            }
+            DirEntry::Log(log) => stems.entry(log.stem.clone()).or_default().push(log),
+            DirEntry::New(_) | DirEntry::Cursor(_) => {}
+        }
+    }
+    let mut listing = Listing::default();
+    let mut by_name: BTreeMap<String, usize> = BTreeMap::new();
+    for (stem, logs) in stems {
+        match read_stem(dir, here, &stem, logs).and_then(|job| again_if_crashed(dir, here, &stem, job)) {
+            Ok(None) => {}
+            Ok(Some(job)) => match by_name.get(&job.name) {
+                // One name under both of its stems: the newer is the job.
+                Some(&at) if is_newer_than(&job, &listing.jobs[at]) => listing.jobs[at] = job,
+                Some(_) => {}
+                None => {
+                    by_name.insert(job.name.clone(), listing.jobs.len());
+                    listing.jobs.push(job);
+                }
+            },
+            Err(problem) => listing.problems.push(problem),
+        }
+    }
+    Ok(listing)
+}
+
+fn is_newer_than(job: &Job, other: &Job) -> bool {
+    let age =
+        |j: &Job| (j.state.is_running(), j.log.as_ref().map(|l| (l.name.stamp.clone(), l.name.sequence)));
+    age(job) > age(other)
+}
+
+/// A job by its stem, from a fresh listing.
+fn assemble(dir: &RunDir, here: &Here, stem: &Stem) -> Result<Option<Job>> {
+    let job = read_stem(dir, here, stem, logs_of(dir, stem)?)?;
+    again_if_crashed(dir, here, stem, job)
+}
+
+/// Between the end of a lock and a footer, or a launch and its log, a reader may see neither: it looks once
+/// more before it says that a job crashed, or that a live PID file has no log.
+fn again_if_crashed(dir: &RunDir, here: &Here, stem: &Stem, job: Option<Job>) -> Result<Option<Job>> {
+    let again = job.as_ref().is_some_and(|j| {
+        let neither =
+            !j.facts.pid_held && !j.facts.log_held && j.facts.footer.is_none() && j.facts.header.is_some();
+        neither || (j.facts.pid_held && !j.facts.log_held)
+    });
+    if again { read_stem(dir, here, stem, logs_of(dir, stem)?) } else { Ok(job) }
+}
+
+/// The logs of a stem, in no order.
+fn logs_of(dir: &RunDir, stem: &Stem) -> Result<Vec<LogName>> {
+    let entries = dir.entries()?.into_iter();
+    Ok(entries
+        .filter_map(|e| match e {
+            DirEntry::Log(log) if log.stem == *stem => Some(log),
+            _ => None,
+        })
+        .collect())
+}
+
+fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, mut logs: Vec<LogName>) -> Result<Option<Job>> {
+    logs.sort_by(|a, b| b.order().cmp(&a.order()));
+    let pid_file = read_pid_file(dir, stem)?;
+    let mut log = None;
+    for name in &logs {
+        let Some(found) = read_log(dir, name)? else { continue };
+        let live = found.held;
+        if log.is_none() || live {
+            log = Some(found);
+        }
+        // A live job's log is the one that is locked, even if somebody put a newer one beside it.
+        if live || !pid_file.as_ref().is_some_and(|p| p.held) {
+            break;
+        }
+    }
+    if let (Some(pid), Some(found)) = (&pid_file, &log)
+        && pid.held
+        && !found.held
+    {
+        // The job's own log is gone: what is there belongs to an earlier run.
+        log = None;
+    }
+    let foreign = match (&pid_file, &log) {
+        (Some(file), log) if !file.held => foreign(file, log.as_ref()),
+        _ => Foreign::None,
+    };
+    if foreign == Foreign::Alive && log.as_ref().is_some_and(|l| l.header.is_some() && !l.held) {
+        log = None;
+    }
+    let header = log.as_ref().and_then(|l| l.header.as_deref());
+    let place = header.map(|h| place(h, here));
+    let facts = Facts {
+        pid_file: pid_file.is_some(),
+        pid_held: pid_file.as_ref().is_some_and(|p| p.held),
+        log: log.is_some(),
+        log_held: log.as_ref().is_some_and(|l| l.held),
+        header: place,
+        leader_lives: place == Some(Place::Here)
+            && header.is_some_and(|h| Ident { pid: h.pid, start: h.start }.is_alive()),
+        footer: log.as_ref().and_then(|l| l.end.footer.as_ref()).map(|(f, _)| f.outcome),
+        foreign,
+        marker: log.as_ref().filter(|l| l.header.is_none()).and_then(|l| l.end.marker),
+        summary: log.as_ref().filter(|l| l.header.is_none()).and_then(|l| l.end.summary),
+    };
+    let name = header.map_or_else(|| stem.as_str().to_owned(), |h| h.name.clone());
+    Ok(judge(&facts).map(|state| Job { name, stem: stem.clone(), pid_file, log, logs, facts, state }))
+}
+
+/// Where a header points, seen from here.
+fn place(header: &Header, here: &Here) -> Place {
+    if header.boot == here.boot {
+        let same = header.pidns == here.pidns && header.timens == here.timens;
+        if same { Place::Here } else { Place::OtherNamespace }
+    } else if header.host == here.host {
+        Place::EarlierBoot
+    } else {
+        Place::OtherMachine
+    }
+}
+
+/// Whether the process of an unlocked PID file is the one that was meant.
+fn foreign(file: &PidFile, log: Option<&LogFile>) -> Foreign {
+    let Some(pid) = file.pid() else { return Foreign::None };
+    // Our own PID file, left behind by supervisors that were killed: the header says all about it.
+    if log.and_then(|l| l.header.as_deref()).is_some_and(|h| h.pid == pid) {
+        return Foreign::None;
+    }
+    let Some(stat) = process::read_stat(pid).filter(process::Stat::is_alive) else { return Foreign::Gone };
+    let old_enough = process::started_at(stat.start) <= file.id.modified + SLACK;
+    // A stepped clock makes a run look younger than its file: having the log open proves it all the same.
+    let has_log = || log.is_some_and(|l| process::has_open(pid, l.id.file.dev, l.id.file.ino));
+    if old_enough || has_log() { Foreign::Alive } else { Foreign::Gone }
+}

@@ -1,0 +1,23 @@
+//! The contract of the two files (`shared/CONTRACT.md`): names, the run directory, the PID file, the log's
+//! header and footer, and a job's state as it follows from them, their locks and /proc.
+//!
+//! Whoever reads or writes a file of the contract does it through here: the format is written down once.
+
+mod dir;
+mod files;
+mod job;
+mod lock;
+mod name;
+mod records;
+mod state;
+
+pub use dir::{DirEntry, RunDir};
+pub use files::{FileId, LogEnd, LogFile, PidContent, PidFile, read_log, read_pid_file};
+pub use job::{Job, Listing, Scope, find, list};
+pub use lock::{DirLock, Probe, probe};
+pub use name::{LogName, Name, Stem};
+pub use records::{
+    Footer, Header, Leaks, Leftover, Line, Outcome, Reason, Stopping, Supervisor, TerminalMarker, VERSION,
+    collected_line, line_kind, new_job_id, now, rfc3339, stamp,
+};
+pub use state::{Facts, Foreign, Place, State, Status, VerdictSource, judge};

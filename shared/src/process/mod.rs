@@ -1,0 +1,54 @@
+//! Who a process is, and how it is signalled without ever meeting another (CONTRACT.md §7).
+//!
+//! A process is (boot, PID namespace, time namespace, PID, start). A bare number is never signalled: signals go
+//! through a pidfd that was opened before the identity was checked.
+
+mod clock;
+mod facts;
+mod handle;
+mod here;
+mod locks;
+mod snapshot;
+mod stat;
+
+pub use clock::{boottime, started_at, ticks_per_second};
+pub use facts::{Facts, comm, command_line, cwd, has_open, real_uid};
+pub use handle::Handle;
+pub use here::Here;
+pub use locks::{FileRef, holders, holds_lock};
+pub use snapshot::Snapshot;
+pub use stat::{Stat, read_stat};
+
+/// A process by number and start time in clock ticks since boot: unique within a boot and its namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ident {
+    /// Its PID.
+    pub pid: i32,
+    /// When it started, in clock ticks since boot (field 22 of /proc/PID/stat).
+    pub start: u64,
+}
+
+impl Ident {
+    /// This process.
+    pub fn me() -> Ident {
+        let pid = std::process::id().cast_signed();
+        Ident { pid, start: read_stat(pid).map_or(0, |s| s.start) }
+    }
+
+    /// Whether exactly this process lives: a zombie is dead, unless another of its threads still runs.
+    pub fn is_alive(self) -> bool {
+        read_stat(self.pid).is_some_and(|s| s.start == self.start && s.is_alive())
+    }
+}
+
+/// The PIDs of this process and of its ancestors, as far as /proc shows them.
+pub fn self_and_ancestors() -> Vec<i32> {
+    let mut line = vec![std::process::id().cast_signed()];
+    while let Some(stat) = line.last().and_then(|&pid| read_stat(pid)) {
+        if stat.ppid <= 0 || line.contains(&stat.ppid) {
+            break;
+        }
+        line.push(stat.ppid);
+    }
+    line
+}
