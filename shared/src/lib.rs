@@ -2,8 +2,11 @@
 //! supervised and stopped, and what the tools say to people and programs.
 
 pub mod contract;
+pub mod log;
 pub mod process;
 pub mod pytest;
+pub mod report;
 pub mod supervise;
 pub mod sys;
 pub mod term;
+pub mod wait;

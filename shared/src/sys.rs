@@ -100,6 +100,16 @@ pub fn default_sigchld() {
     let _ = unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) };
 }
 
+/// A signal's name (`SIGTERM`, `SIGRTMIN+6`).
+pub fn signal_name(signal: i32) -> String {
+    match Signal::try_from(signal) {
+        Ok(known) => known.as_str().to_owned(),
+        // The kernel's first is 32; the C libraries keep two for themselves.
+        Err(_) if (34..=64).contains(&signal) => format!("SIGRTMIN+{}", signal - 34),
+        Err(_) => format!("signal {signal}"),
+    }
+}
+
 /// Ignores a signal in this process.
 pub fn ignore(which: Signal) {
     // SAFETY: SIG_IGN is no handler, so no code of ours can run in signal context.
@@ -423,6 +433,20 @@ pub fn look(which: Which, reap: bool) -> io::Result<Children> {
     }))
 }
 
+/// Waits until this child is dead and was waited for.
+///
+/// # Errors
+/// As waitid(2).
+pub fn look_until_dead(pid: i32) -> io::Result<()> {
+    loop {
+        match nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None) {
+            Ok(_) | Err(nix::errno::Errno::ECHILD) => return Ok(()),
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
 // ---------------------------------------------------------------------------------------------------
 // Fork and exec
 // ---------------------------------------------------------------------------------------------------
@@ -447,6 +471,49 @@ pub fn fork() -> io::Result<Side> {
         0 => Ok(Side::Child),
         pid => Ok(Side::Parent(pid)),
     }
+}
+
+/// Closes every descriptor above 2 but these. For a forked copy that never returns to code which owns others:
+/// none of what the caller had may be held by somebody who lives longer than the caller.
+pub fn close_all_except(keep: &[RawFd]) {
+    let mut keep: Vec<u32> =
+        keep.iter().filter_map(|&fd| u32::try_from(fd).ok()).filter(|&fd| fd > 2).collect();
+    keep.sort_unstable();
+    let mut from = 3;
+    for fd in keep.into_iter().chain([u32::MAX]) {
+        if fd > from {
+            close_range(from, fd - 1);
+        }
+        from = fd.saturating_add(1);
+    }
+}
+
+fn close_range(first: u32, last: u32) {
+    // SAFETY: as the caller promises, nobody uses these descriptors again.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, first, last, 0) == 0 {
+            return;
+        }
+        // A kernel before 5.9: one by one, as far as descriptors can reach.
+        let mut limit = libc::rlimit { rlim_cur: 1024, rlim_max: 1024 };
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        let last = u64::from(last).min(limit.rlim_cur).min(1 << 20);
+        for fd in u64::from(first)..=last {
+            libc::close(c_int::try_from(fd).unwrap_or(-1));
+        }
+    }
+}
+
+/// Puts /dev/null in place of all three standard descriptors.
+///
+/// # Errors
+/// When /dev/null cannot be opened.
+pub fn null_stdio() -> io::Result<()> {
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    Ok(())
 }
 
 /// Ends this process at once, without running anything that was registered for its end: for forked copies.

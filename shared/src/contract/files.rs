@@ -285,8 +285,8 @@ impl LogFile {
         }
         if self.header.is_none() && self.end.marker.is_none() {
             let (bytes, _) = last_bytes(&self.file, self.id.size, MARKER_WINDOW)?;
-            self.end.summary = crate::pytest::verdict(&bytes)
-                .map(|passed| if passed { TerminalMarker::Pass } else { TerminalMarker::Fail });
+            self.end.summary = crate::pytest::last_summary(&bytes)
+                .map(|summary| if summary.passed() { TerminalMarker::Pass } else { TerminalMarker::Fail });
         }
         Ok(())
     }

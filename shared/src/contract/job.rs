@@ -220,23 +220,38 @@ fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, mut logs: Vec<LogName>) -> 
     if foreign == Foreign::Alive && log.as_ref().is_some_and(|l| l.header.is_some() && !l.held) {
         log = None;
     }
+    let facts = facts(here, pid_file.as_ref(), log.as_ref(), foreign);
     let header = log.as_ref().and_then(|l| l.header.as_deref());
+    let name = header.map_or_else(|| stem.as_str().to_owned(), |h| h.name.clone());
+    Ok(judge(&facts).map(|state| Job { name, stem: stem.clone(), pid_file, log, logs, facts, state }))
+}
+
+/// A job by one of its logs alone: an earlier run of a name.
+pub fn of_log(here: &Here, log: LogFile) -> Option<Job> {
+    let stem = log.name.stem.clone();
+    let logs = vec![log.name.clone()];
+    let name = log.header.as_deref().map_or_else(|| stem.as_str().to_owned(), |h| h.name.clone());
+    let facts = facts(here, None, Some(&log), Foreign::None);
+    judge(&facts).map(|state| Job { name, stem, pid_file: None, log: Some(log), logs, facts, state })
+}
+
+fn facts(here: &Here, pid_file: Option<&PidFile>, log: Option<&LogFile>, foreign: Foreign) -> Facts {
+    let header = log.and_then(|l| l.header.as_deref());
     let place = header.map(|h| place(h, here));
-    let facts = Facts {
+    let headerless = log.filter(|l| l.header.is_none());
+    Facts {
         pid_file: pid_file.is_some(),
-        pid_held: pid_file.as_ref().is_some_and(|p| p.held),
+        pid_held: pid_file.is_some_and(|p| p.held),
         log: log.is_some(),
-        log_held: log.as_ref().is_some_and(|l| l.held),
+        log_held: log.is_some_and(|l| l.held),
         header: place,
         leader_lives: place == Some(Place::Here)
             && header.is_some_and(|h| Ident { pid: h.pid, start: h.start }.is_alive()),
-        footer: log.as_ref().and_then(|l| l.end.footer.as_ref()).map(|(f, _)| f.outcome),
+        footer: log.and_then(|l| l.end.footer.as_ref()).map(|(f, _)| f.outcome),
         foreign,
-        marker: log.as_ref().filter(|l| l.header.is_none()).and_then(|l| l.end.marker),
-        summary: log.as_ref().filter(|l| l.header.is_none()).and_then(|l| l.end.summary),
-    };
-    let name = header.map_or_else(|| stem.as_str().to_owned(), |h| h.name.clone());
-    Ok(judge(&facts).map(|state| Job { name, stem: stem.clone(), pid_file, log, logs, facts, state }))
+        marker: headerless.and_then(|l| l.end.marker),
+        summary: headerless.and_then(|l| l.end.summary),
+    }
 }
 
 /// Where a header points, seen from here.

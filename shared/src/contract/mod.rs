@@ -3,6 +3,7 @@
 //!
 //! Whoever reads or writes a file of the contract does it through here: the format is written down once.
 
+mod collect;
 mod dir;
 mod files;
 mod job;
@@ -11,9 +12,10 @@ mod name;
 mod records;
 mod state;
 
+pub use collect::{clear_pid_file, collect};
 pub use dir::{DirEntry, RunDir};
 pub use files::{FileId, LogEnd, LogFile, PidContent, PidFile, read_log, read_pid_file};
-pub use job::{Job, Listing, Scope, find, list};
+pub use job::{Job, Listing, Scope, find, list, of_log};
 pub use lock::{DirLock, Probe, probe};
 pub use name::{LogName, Name, Stem};
 pub use records::{

@@ -232,6 +232,9 @@ pub struct Footer {
     /// Bytes of output that had to give way to this footer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overwrote: Option<u64>,
+    /// The strongest signal that a stop needed: `SIGTERM` (or what was asked for), `SIGKILL`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_with: Option<String>,
     /// The whole header again.
     pub header: Header,
 }
@@ -447,6 +450,7 @@ mod tests {
                 truncated: false,
                 added_newline: true,
                 overwrote: None,
+                stopped_with: None,
                 header: header(),
             };
             let bytes = f.lines();

@@ -3,6 +3,7 @@
 //! A process is (boot, PID namespace, time namespace, PID, start). A bare number is never signalled: signals go
 //! through a pidfd that was opened before the identity was checked.
 
+mod activity;
 mod clock;
 mod facts;
 mod handle;
@@ -11,6 +12,7 @@ mod locks;
 mod snapshot;
 mod stat;
 
+pub use activity::{Activity, activity, members, since_last_ran};
 pub use clock::{boottime, started_at, ticks_per_second};
 pub use facts::{Facts, comm, command_line, cwd, has_open, real_uid};
 pub use handle::Handle;

@@ -1,15 +1,19 @@
 //! What every tool shares at its edges: exit codes, messages, units, output.
 
 mod code;
+mod common;
 mod failure;
 mod main;
 mod out;
+mod signals;
 mod units;
 mod visible;
 
 pub use code::{Code, worst};
+pub use common::{Common, Context, Names, heartbeat, kill_grace, owner, quoted, wait_timeout};
 pub use failure::{Failure, Result, say};
 pub use main::{main, parse};
 pub use out::{Color, Out};
-pub use units::{Span, human_duration, parse_duration, parse_size, seconds_or_duration};
+pub use signals::parse_signal;
+pub use units::{human_duration, parse_duration, parse_size};
 pub use visible::visible;

@@ -1,17 +1,13 @@
 //! Durations and sizes as people type and read them.
 
-use super::{Failure, Result};
 use jiff::{SignedDuration, SpanRelativeTo};
 use std::time::Duration;
-
-/// A duration that a person typed.
-pub type Span = Duration;
 
 /// Parses `90`, `90s`, `1.5m`, `2h`, `1d`, `1h30m`: a bare number is seconds, a day is 24 hours.
 ///
 /// # Errors
 /// What is wrong with it, in words; negative and non-finite values are refused.
-pub fn parse_duration(text: &str) -> std::result::Result<Span, String> {
+pub fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
     let wrong = || format!("'{text}' is no duration: write 90, 90s, 1.5m, 2h, 1d or 1h30m");
     let t = text.trim();
     if t.starts_with(['-', '+']) || t.is_empty() {
@@ -28,14 +24,6 @@ pub fn parse_duration(text: &str) -> std::result::Result<Span, String> {
     let span: jiff::Span = t.parse().map_err(|_| wrong())?;
     let exact: SignedDuration = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
     Duration::try_from(exact).map_err(|_| wrong())
-}
-
-/// Parses the value of an environment variable as [`parse_duration`] does.
-///
-/// # Errors
-/// A usage failure that names the variable.
-pub fn seconds_or_duration(variable: &str, text: &str) -> Result<Span> {
-    parse_duration(text).map_err(|why| Failure::usage(format!("use {variable}"), why))
 }
 
 /// Parses `64K`, `10M`, `2G` (powers of 1024) or a bare number of bytes.

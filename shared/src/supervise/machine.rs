@@ -1,0 +1,494 @@
+//! Supervision as a state machine: events in, actions out, no process and no clock inside.
+//!
+//! One machine serves a background job and a guard. What differs is data: the policy, who is told, and what
+//! the driver does for an action.
+
+use crate::contract::{Leaks, Outcome, Reason};
+use std::time::Duration;
+
+/// How long what outlives its leader may take to end by itself before it counts as leaked: a pipeline's last
+/// member, a worker that was told to go, are no leaks.
+pub const LINGER: Duration = Duration::from_millis(100);
+/// How long KILL is repeated before survivors are named.
+pub const BOUND: Duration = Duration::from_secs(5);
+
+/// What does not change while a job runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Between the first signal and KILL, unless a request says otherwise.
+    pub grace: Duration,
+    /// What happens to what outlives the leader.
+    pub leaks: Leaks,
+    /// Whether pytest's exit status 5, nothing collected, is a pass.
+    pub allow_empty: bool,
+}
+
+/// A request to stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Who asks, for the record.
+    pub by: String,
+    /// Why.
+    pub reason: Reason,
+    /// The first signal.
+    pub signal: i32,
+    /// Between it and KILL.
+    pub grace: Duration,
+}
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The leader has ended; it is not reaped yet.
+    LeaderDied,
+    /// Nothing of the tree is left but what is spared.
+    Empty,
+    /// Somebody or a limit asks for a stop.
+    Ask(Ask),
+    /// A timer that was armed has run out.
+    Timer(Timer),
+}
+
+/// The timers of a stop. At most one is armed; arming one disarms the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Timer {
+    /// What outlived the leader has had its moment.
+    Linger,
+    /// The grace is over.
+    Grace,
+    /// KILL has not helped for long enough.
+    Bound,
+}
+
+/// What is to be done, in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Tell the other half what is known of the leader's end.
+    TellDeath,
+    /// Tell the other half of a stop.
+    TellStop(Ask),
+    /// Remove the PID file: the number is about to be free.
+    Unpublish,
+    /// Wait for the leader, which frees its number.
+    Reap,
+    /// Write the STOPPING line.
+    Announce(Ask),
+    /// Note what has outlived the leader.
+    NoteLeaks,
+    /// One signal and CONT to each process of the tree; nested supervisors are asked instead.
+    Soft {
+        /// The signal.
+        signal: i32,
+        /// How long the tree has from now.
+        grace: Duration,
+    },
+    /// KILL to all of the tree, again and again until it is empty.
+    Hard,
+    /// Start a timer.
+    Arm(Timer, Duration),
+    /// Note what could not be killed.
+    NoteSurvivors,
+    /// Write the record and end.
+    Finish,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The leader runs and nobody has asked for anything.
+    Watching,
+    /// The leader has ended by itself; what is left may still end by itself.
+    Lingering,
+    /// Everything was signalled once; the grace runs.
+    Soft,
+    /// KILL is being repeated.
+    Hard,
+    /// The record is written.
+    Over,
+}
+
+/// The machine.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    policy: Policy,
+    phase: Phase,
+    leader_dead: bool,
+    /// The request that came before the leader's end, if one did: it decides the outcome.
+    stop: Option<Ask>,
+    announced: bool,
+    leaked: bool,
+}
+
+impl Machine {
+    /// A machine for a leader that has just been started.
+    pub fn new(policy: Policy) -> Machine {
+        Machine {
+            policy,
+            phase: Phase::Watching,
+            leader_dead: false,
+            stop: None,
+            announced: false,
+            leaked: false,
+        }
+    }
+
+    /// A machine that goes on where the other half was when it died: what it had told, and whether it had
+    /// already signalled the tree. The actions are what is still to be done.
+    pub fn resume(
+        policy: Policy,
+        leader_dead: bool,
+        stop: Option<Ask>,
+        signalled: bool,
+    ) -> (Machine, Vec<Action>) {
+        let mut machine = Machine::new(policy);
+        let mut actions = Vec::new();
+        machine.leader_dead = leader_dead;
+        match stop {
+            None if leader_dead => {
+                machine.phase = Phase::Lingering;
+                actions.extend([Action::Unpublish, Action::Arm(Timer::Linger, LINGER)]);
+            }
+            None => {}
+            Some(ask) => {
+                // A stop that began before the leader's end decides the outcome; the words come in order.
+                machine.phase = Phase::Soft;
+                machine.announced = true;
+                if leader_dead {
+                    actions.push(Action::Unpublish);
+                }
+                actions.push(Action::Announce(ask.clone()));
+                if !signalled {
+                    actions.push(Action::Soft { signal: ask.signal, grace: ask.grace });
+                }
+                actions.push(Action::Arm(Timer::Grace, ask.grace));
+                machine.stop = Some(ask);
+            }
+        }
+        (machine, actions)
+    }
+
+    /// Whether the leader's end is known.
+    pub fn leader_is_dead(&self) -> bool {
+        self.leader_dead
+    }
+
+    /// Whether KILL is being repeated.
+    pub fn is_hard(&self) -> bool {
+        self.phase == Phase::Hard
+    }
+
+    /// Whether the record is due or written.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    /// The request that decides the outcome, if one came before the leader's end.
+    pub fn stop(&self) -> Option<&Ask> {
+        self.stop.as_ref()
+    }
+
+    /// Takes an event and says what is to be done.
+    pub fn on(&mut self, event: Event) -> Vec<Action> {
+        match (self.phase, event) {
+            (Phase::Over, _) => vec![],
+            (_, Event::LeaderDied) => self.leader_died(),
+            (_, Event::Empty) if self.leader_dead => {
+                self.phase = Phase::Over;
+                vec![Action::Finish]
+            }
+            // The leader itself is of the tree: as long as it lives, nothing is empty.
+            (_, Event::Empty) => vec![],
+            (phase, Event::Ask(ask)) => self.asked(phase, &ask),
+            (Phase::Lingering, Event::Timer(Timer::Linger)) => self.linger_over(),
+            (Phase::Soft, Event::Timer(Timer::Grace)) => {
+                self.phase = Phase::Hard;
+                vec![Action::Hard, Action::Arm(Timer::Bound, BOUND)]
+            }
+            (Phase::Hard, Event::Timer(Timer::Bound)) => {
+                self.phase = Phase::Over;
+                let mut actions = vec![Action::NoteSurvivors];
+                if !self.leader_dead {
+                    actions.push(Action::Unpublish);
+                }
+                actions.push(Action::Finish);
+                actions
+            }
+            // A timer that was overtaken by what came before it.
+            (_, Event::Timer(_)) => vec![],
+        }
+    }
+
+    fn leader_died(&mut self) -> Vec<Action> {
+        if self.leader_dead {
+            return vec![];
+        }
+        self.leader_dead = true;
+        let mut actions = vec![Action::TellDeath, Action::Unpublish, Action::Reap];
+        if self.phase == Phase::Watching {
+            self.phase = Phase::Lingering;
+            actions.push(Action::Arm(Timer::Linger, LINGER));
+        }
+        actions
+    }
+
+    fn linger_over(&mut self) -> Vec<Action> {
+        self.leaked = true;
+        if self.policy.leaks == Leaks::Allow {
+            self.phase = Phase::Over;
+            return vec![Action::NoteLeaks, Action::Finish];
+        }
+        self.phase = Phase::Soft;
+        vec![
+            Action::NoteLeaks,
+            Action::Soft { signal: libc::SIGTERM, grace: self.policy.grace },
+            Action::Arm(Timer::Grace, self.policy.grace),
+        ]
+    }
+
+    fn asked(&mut self, phase: Phase, ask: &Ask) -> Vec<Action> {
+        let mut actions = Vec::new();
+        if phase == Phase::Watching {
+            self.stop = Some(ask.clone());
+            actions.push(Action::TellStop(ask.clone()));
+        }
+        // Whoever asks waits for this line; it is written once.
+        if !self.announced {
+            self.announced = true;
+            actions.push(Action::Announce(ask.clone()));
+        }
+        match phase {
+            Phase::Watching => {
+                self.phase = Phase::Soft;
+                actions.push(Action::Soft { signal: ask.signal, grace: ask.grace });
+                actions.push(Action::Arm(Timer::Grace, ask.grace));
+            }
+            Phase::Lingering => {
+                self.leaked = true;
+                self.phase = Phase::Soft;
+                actions.push(Action::NoteLeaks);
+                actions.push(Action::Soft { signal: ask.signal, grace: ask.grace });
+                actions.push(Action::Arm(Timer::Grace, ask.grace));
+            }
+            // The tree has had its one signal: a further request can only bring the end nearer, which is
+            // the driver's rule for arming a timer that runs.
+            Phase::Soft => actions.push(Action::Arm(Timer::Grace, ask.grace)),
+            Phase::Hard | Phase::Over => {}
+        }
+        actions
+    }
+}
+
+/// How the leader ended, for a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaderEnd {
+    /// It exited with this status.
+    Exit(i32),
+    /// It died of a signal.
+    Signal(i32),
+    /// Nobody knows.
+    Unknown,
+}
+
+/// pytest's exit status for "nothing was collected".
+const NOTHING_COLLECTED: i32 = 5;
+
+/// The verdict: from the exit status that the kernel gave, and from what brought the end about.
+pub fn verdict(policy: &Policy, stop: Option<&Ask>, end: LeaderEnd, leaked: bool) -> (Outcome, Reason) {
+    if let Some(ask) = stop {
+        let outcome = match ask.reason {
+            Reason::Limit | Reason::Stall => Outcome::Timeout,
+            Reason::Exit | Reason::Kill | Reason::Outer | Reason::Leaks => Outcome::Killed,
+        };
+        return (outcome, ask.reason);
+    }
+    let passed = match end {
+        LeaderEnd::Exit(0) => true,
+        LeaderEnd::Exit(NOTHING_COLLECTED) => policy.allow_empty,
+        LeaderEnd::Exit(_) | LeaderEnd::Signal(_) | LeaderEnd::Unknown => false,
+    };
+    match (passed, leaked && policy.leaks == Leaks::Fail) {
+        (true, true) => (Outcome::Failed, Reason::Leaks),
+        (true, false) => (Outcome::Passed, Reason::Exit),
+        (false, _) => (Outcome::Failed, Reason::Exit),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const POLICY: Policy = Policy { grace: Duration::from_secs(5), leaks: Leaks::Kill, allow_empty: false };
+
+    fn ask(reason: Reason) -> Ask {
+        Ask { by: "tb-kill".into(), reason, signal: libc::SIGTERM, grace: Duration::from_secs(3) }
+    }
+
+    fn events() -> Vec<Event> {
+        vec![
+            Event::LeaderDied,
+            Event::Empty,
+            Event::Ask(ask(Reason::Kill)),
+            Event::Ask(ask(Reason::Limit)),
+            Event::Ask(ask(Reason::Outer)),
+            Event::Timer(Timer::Linger),
+            Event::Timer(Timer::Grace),
+            Event::Timer(Timer::Bound),
+        ]
+    }
+
+    fn position(actions: &[Action], wanted: &Action) -> Option<usize> {
+        actions.iter().position(|a| a == wanted)
+    }
+
+    /// What must hold of any history, whatever the events and their order.
+    fn check(policy: Policy, history: &[Event]) {
+        let mut machine = Machine::new(policy);
+        let mut all = Vec::new();
+        let mut armed = None;
+        for event in history {
+            // The driver never delivers a timer that is not armed.
+            if let Event::Timer(t) = event
+                && armed != Some(*t)
+            {
+                continue;
+            }
+            let actions = machine.on(event.clone());
+            for action in &actions {
+                if let Action::Arm(t, _) = action {
+                    armed = Some(*t);
+                }
+            }
+            all.extend(actions);
+        }
+        let count = |f: fn(&Action) -> bool| all.iter().filter(|a| f(a)).count();
+        assert!(count(|a| matches!(a, Action::Finish)) <= 1, "{all:?}");
+        assert!(count(|a| matches!(a, Action::Reap)) <= 1);
+        assert!(count(|a| matches!(a, Action::Announce(_))) <= 1, "one STOPPING line");
+        assert!(count(|a| matches!(a, Action::Soft { .. })) <= 1, "exactly one TERM to each process");
+        assert!(count(|a| matches!(a, Action::NoteLeaks)) <= 1);
+        // The PID file goes before the number is free; the other half knows before anything is done.
+        if let Some(reap) = position(&all, &Action::Reap) {
+            assert!(position(&all, &Action::Unpublish).unwrap() < reap);
+            assert!(position(&all, &Action::TellDeath).unwrap() < reap);
+        }
+        if let Some(announce) = all.iter().position(|a| matches!(a, Action::Announce(_)))
+            && let Some(soft) = all.iter().position(|a| matches!(a, Action::Soft { .. }))
+            && let Some(Action::TellStop(_)) = all.iter().find(|a| matches!(a, Action::TellStop(_)))
+        {
+            assert!(announce < soft, "the line is written before the first signal");
+        }
+        if let Some(finish) = position(&all, &Action::Finish) {
+            assert_eq!(finish, all.len() - 1, "nothing comes after the record");
+            assert!(machine.is_over());
+        }
+        if count(|a| matches!(a, Action::Hard)) > 0 {
+            assert!(count(|a| matches!(a, Action::Soft { .. })) == 1, "KILL only after the grace");
+        }
+    }
+
+    #[test]
+    fn every_pair_and_triple_of_events_keeps_the_order_of_the_end() {
+        for leaks in [Leaks::Kill, Leaks::Fail, Leaks::Allow] {
+            let policy = Policy { leaks, ..POLICY };
+            for a in events() {
+                for b in events() {
+                    check(policy, &[a.clone(), b.clone()]);
+                    for c in events() {
+                        check(policy, &[a.clone(), b.clone(), c]);
+                    }
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_history_keeps_the_order_of_the_end(picks in proptest::collection::vec(0usize..8, 0..20)) {
+            let all = events();
+            let history: Vec<Event> = picks.into_iter().map(|i| all[i].clone()).collect();
+            check(POLICY, &history);
+        }
+    }
+
+    #[test]
+    fn an_ordinary_end_leaves_no_trace_of_a_stop() {
+        let mut m = Machine::new(POLICY);
+        assert_eq!(
+            m.on(Event::LeaderDied),
+            [Action::TellDeath, Action::Unpublish, Action::Reap, Action::Arm(Timer::Linger, LINGER)]
+        );
+        assert_eq!(m.on(Event::Empty), [Action::Finish]);
+        assert!(m.stop().is_none());
+    }
+
+    #[test]
+    fn what_ignores_term_is_killed_after_the_grace_though_the_leader_has_gone() {
+        let mut m = Machine::new(POLICY);
+        m.on(Event::Ask(ask(Reason::Kill)));
+        m.on(Event::LeaderDied);
+        assert_eq!(m.on(Event::Timer(Timer::Grace)), [Action::Hard, Action::Arm(Timer::Bound, BOUND)]);
+        assert_eq!(m.on(Event::Empty), [Action::Finish]);
+    }
+
+    #[test]
+    fn survivors_end_the_stop_within_its_bound() {
+        let mut m = Machine::new(POLICY);
+        m.on(Event::Ask(ask(Reason::Kill)));
+        m.on(Event::Timer(Timer::Grace));
+        assert_eq!(
+            m.on(Event::Timer(Timer::Bound)),
+            [Action::NoteSurvivors, Action::Unpublish, Action::Finish]
+        );
+    }
+
+    #[test]
+    fn t54_a_kill_that_comes_after_the_leaders_end_does_not_relabel_it() {
+        let mut m = Machine::new(POLICY);
+        m.on(Event::LeaderDied);
+        let actions = m.on(Event::Ask(ask(Reason::Kill)));
+        assert!(actions.iter().any(|a| matches!(a, Action::Announce(_))), "whoever asked gets an answer");
+        assert!(m.stop().is_none());
+        assert_eq!(verdict(&POLICY, m.stop(), LeaderEnd::Exit(0), true), (Outcome::Passed, Reason::Exit));
+    }
+
+    #[test]
+    fn allowed_leaks_are_noted_and_left() {
+        let mut m = Machine::new(Policy { leaks: Leaks::Allow, ..POLICY });
+        m.on(Event::LeaderDied);
+        assert_eq!(m.on(Event::Timer(Timer::Linger)), [Action::NoteLeaks, Action::Finish]);
+    }
+
+    #[test]
+    fn the_verdict_comes_from_the_status_and_the_cause() {
+        use LeaderEnd::{Exit, Signal};
+        let fail = Policy { leaks: Leaks::Fail, ..POLICY };
+        let empty = Policy { allow_empty: true, ..POLICY };
+        let v = |p: &Policy, s: Option<Reason>, e, l| verdict(p, s.map(ask).as_ref(), e, l);
+        assert_eq!(v(&POLICY, None, Exit(0), false), (Outcome::Passed, Reason::Exit));
+        assert_eq!(v(&POLICY, None, Exit(1), false), (Outcome::Failed, Reason::Exit));
+        assert_eq!(v(&POLICY, None, Signal(9), false), (Outcome::Failed, Reason::Exit));
+        assert_eq!(v(&POLICY, None, Exit(5), false), (Outcome::Failed, Reason::Exit));
+        assert_eq!(v(&empty, None, Exit(5), false), (Outcome::Passed, Reason::Exit));
+        assert_eq!(v(&POLICY, None, Exit(0), true), (Outcome::Passed, Reason::Exit));
+        assert_eq!(v(&fail, None, Exit(0), true), (Outcome::Failed, Reason::Leaks));
+        assert_eq!(v(&fail, None, Exit(1), true), (Outcome::Failed, Reason::Exit));
+        assert_eq!(v(&POLICY, Some(Reason::Kill), Exit(0), false), (Outcome::Killed, Reason::Kill));
+        assert_eq!(v(&POLICY, Some(Reason::Outer), Signal(15), false), (Outcome::Killed, Reason::Outer));
+        assert_eq!(v(&POLICY, Some(Reason::Limit), Exit(0), false), (Outcome::Timeout, Reason::Limit));
+        assert_eq!(v(&POLICY, Some(Reason::Stall), Signal(15), false), (Outcome::Timeout, Reason::Stall));
+    }
+
+    #[test]
+    fn the_half_that_takes_over_goes_on_where_the_other_was() {
+        let (m, actions) = Machine::resume(POLICY, false, None, false);
+        assert!(actions.is_empty() && !m.leader_is_dead());
+        let (_, actions) = Machine::resume(POLICY, true, None, false);
+        assert_eq!(actions, [Action::Unpublish, Action::Arm(Timer::Linger, LINGER)]);
+        let a = ask(Reason::Kill);
+        let (m, actions) = Machine::resume(POLICY, false, Some(a.clone()), true);
+        assert_eq!(actions, [Action::Announce(a.clone()), Action::Arm(Timer::Grace, a.grace)]);
+        assert_eq!(m.stop(), Some(&a));
+        let (_, actions) = Machine::resume(POLICY, false, Some(a.clone()), false);
+        assert!(actions.iter().any(|x| matches!(x, Action::Soft { .. })));
+    }
+}

@@ -1,0 +1,529 @@
+//! A job stopped from outside: its supervisor is asked, and only when nobody is left to ask is the tree stopped
+//! by evidence (CONTRACT.md §6).
+
+use super::evidence::{belongs, cookie};
+use super::{BOUND, Request};
+use crate::contract::{
+    self, Footer, Foreign, Job, LogFile, Name, Outcome, Place, Reason, RunDir, State, Stopping, VERSION, now,
+    rfc3339,
+};
+use crate::process::{self, FileRef, Handle, Here, Ident, Snapshot};
+use crate::term::{Code, Failure, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, inotify};
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// How long a supervisor may take to answer before it counts as stuck.
+const ANSWER: Duration = Duration::from_secs(2);
+/// What an end takes beyond its bound: the record's writing, a busy machine.
+const SLACK: Duration = Duration::from_secs(10);
+/// The longest sleep between two looks where the kernel cannot wake us.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What a stop came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stopped {
+    /// It was over before: how it had ended.
+    AlreadyOver(State),
+    /// It is over now.
+    Now {
+        /// How the record says it ended.
+        state: State,
+        /// The leader.
+        pid: i32,
+        /// How many processes there were.
+        processes: usize,
+        /// The strongest signal that was needed.
+        signal: String,
+        /// Nobody supervised it.
+        unsupervised: bool,
+    },
+    /// Something of it is still there.
+    Survivors(Vec<String>),
+}
+
+/// The halves of a job's supervisor that live, the monitor first. They are verified: they hold the job's lock.
+/// Where the header is gone they are found by that lock.
+pub fn supervisors(job: &Job) -> Vec<Ident> {
+    let files: Vec<FileRef> = [job.pid_file.as_ref().map(|f| f.id.file), job.log.as_ref().map(|l| l.id.file)]
+        .into_iter()
+        .flatten()
+        .collect();
+    let holds = |pid: i32| files.iter().any(|&file| process::holds_lock(pid, file));
+    if let Some(header) = job.header() {
+        let halves = header.supervisors.iter().rev();
+        return halves
+            .map(|&(pid, start)| Ident { pid, start })
+            .filter(|ident| ident.is_alive() && holds(ident.pid))
+            .collect();
+    }
+    let Some(file) = job.pid_file.as_ref().filter(|f| f.held) else { return vec![] };
+    let Ok(all) = Snapshot::take() else { return vec![] };
+    let pids = process::holders(&all, file.id.file, file.id.uid);
+    let mut halves: Vec<&process::Stat> = pids.iter().filter_map(|&pid| all.get(pid)).collect();
+    // The monitor is the one whose parent is the other.
+    halves.sort_by_key(|row| !pids.contains(&row.ppid));
+    halves.into_iter().map(|row| Ident { pid: row.pid, start: row.start }).collect()
+}
+
+/// Whether the caller runs inside this job.
+pub fn contains_caller(job: &Job, line: &[i32]) -> bool {
+    let mut inside: Vec<i32> =
+        job.header().map(|h| h.supervisors.iter().map(|s| s.0).collect()).unwrap_or_default();
+    inside.extend(job.pid());
+    job.state.is_running() && inside.iter().any(|pid| line.contains(pid))
+}
+
+/// Why a foreign run must not be signalled, if it must not: it has to be the file's owner's, in our namespace, and
+/// to have to do with this run directory.
+pub fn refusal_to_signal(dir: &RunDir, job: &Job) -> Option<String> {
+    let file = job.pid_file.as_ref()?;
+    let pid = file.pid()?;
+    let owner = process::real_uid(pid);
+    if owner != Some(file.id.uid) {
+        return Some(format!("it is not the process of uid {}, who owns the PID file", file.id.uid));
+    }
+    let has_log = job.logs.first().is_some_and(|newest| {
+        dir.stat(&newest.file()).is_some_and(|s| process::has_open(pid, s.st_dev, s.st_ino))
+    });
+    let place = dir.absolute();
+    let near = process::cwd(pid).is_some_and(|cwd| cwd.starts_with(place.parent().unwrap_or(&place)));
+    (!has_log && !near).then(|| "it neither has the log open nor works in this tree".to_owned())
+}
+
+/// Stops a job and waits until nothing of it is left, at most grace + 5 s and a moment for the record.
+///
+/// # Errors
+/// When the job may not be signalled, or was written by a newer version.
+pub fn stop(dir: &RunDir, here: &Here, job: &Job, signal: i32, grace: Duration, by: &str) -> Result<Stopped> {
+    let name = job.name.as_str();
+    if !job.state.is_running() {
+        return Ok(Stopped::AlreadyOver(job.state));
+    }
+    if job.is_newer() {
+        return Err(Failure::cannot(
+            format!("stop {name}"),
+            "it was launched by a newer version of these tools",
+        )
+        .hint("use that version's tb-kill"));
+    }
+    if contains_caller(job, &process::self_and_ancestors()) {
+        return Err(Failure::usage(format!("stop {name}"), "this command runs inside it")
+            .hint("exit with the status that you mean, or stop it from outside"));
+    }
+    if job.is_foreign() {
+        return stop_foreign(dir, here, job, signal, grace);
+    }
+    let elsewhere =
+        matches!(job.facts.header, Some(Place::OtherNamespace | Place::EarlierBoot | Place::OtherMachine));
+    if elsewhere {
+        let host = job.header().map(|h| h.host.clone()).unwrap_or_default();
+        return Err(Failure::cannot(
+            format!("stop {name}"),
+            format!("it runs in another namespace or machine ({host})"),
+        )
+        .hint("run tb-kill there")
+        .code(Code::Survivors));
+    }
+    Stop { dir, here, job, signal, grace, by }.run()
+}
+
+struct Stop<'a> {
+    dir: &'a RunDir,
+    here: &'a Here,
+    job: &'a Job,
+    signal: i32,
+    grace: Duration,
+    by: &'a str,
+}
+
+impl Stop<'_> {
+    fn run(&self) -> Result<Stopped> {
+        let deadline = Instant::now() + self.grace + BOUND + SLACK;
+        let watch = Watch::new(self.dir);
+        let processes = self.count();
+        let pid = self.job.pid().unwrap_or(0);
+        let over = |state: State, footer: Option<&Footer>| {
+            let killed = footer.is_some_and(|f| f.outcome == Outcome::Killed);
+            if !killed {
+                // It ended by itself while we were asking: it is reported as what it was.
+                return Stopped::AlreadyOver(state);
+            }
+            let signal = footer.and_then(|f| f.stopped_with.clone()).unwrap_or_else(|| "SIGTERM".to_owned());
+            let survivors: Vec<String> = footer
+                .map(|f| f.survivors.iter().map(|s| format!("{} {}: {}", s.pid, s.command, s.why)).collect())
+                .unwrap_or_default();
+            if survivors.is_empty() {
+                Stopped::Now { state, pid, processes, signal, unsupervised: false }
+            } else {
+                Stopped::Survivors(survivors)
+            }
+        };
+        loop {
+            let halves = supervisors(self.job);
+            let Some(&half) = halves.first() else { break };
+            if !self.ask(half) {
+                continue;
+            }
+            let patience = Instant::now() + ANSWER;
+            loop {
+                match self.look()? {
+                    Look::Over(state, footer) => return Ok(over(state, footer.as_deref())),
+                    Look::Stopping => {
+                        if Instant::now() >= deadline {
+                            return Ok(self.survivors("it was still there after the grace and five seconds"));
+                        }
+                    }
+                    Look::Silent if Instant::now() >= patience => {
+                        self.remove_stuck(half);
+                        break;
+                    }
+                    Look::Silent => {}
+                }
+                if !half.is_alive() && supervisors(self.job).first() != Some(&half) {
+                    match self.look()? {
+                        Look::Over(state, footer) => return Ok(over(state, footer.as_deref())),
+                        _ => break,
+                    }
+                }
+                watch.wait(LOOK);
+            }
+        }
+        match self.look()? {
+            Look::Over(state, footer) => Ok(over(state, footer.as_deref())),
+            _ => self.by_evidence(processes),
+        }
+    }
+
+    /// Asks a half; false when it has gone meanwhile.
+    fn ask(&self, half: Ident) -> bool {
+        let Ok(Some(handle)) = Handle::open(half) else { return false };
+        // A stopped half wakes up first.
+        let _ = handle.signal(libc::SIGCONT);
+        handle.request(Request { signal: self.signal, grace: self.grace }.value()).is_ok()
+    }
+
+    /// A half that does not answer is in the way: the other takes over with its death.
+    fn remove_stuck(&self, half: Ident) {
+        if let Ok(Some(handle)) = Handle::open(half) {
+            let _ = handle.signal(libc::SIGKILL);
+            let until = Instant::now() + ANSWER;
+            while !handle.has_ended() && Instant::now() < until {
+                wait_readable(&handle, LOOK);
+            }
+        }
+    }
+
+    fn count(&self) -> usize {
+        let Ok(all) = Snapshot::take() else { return 0 };
+        let halves = supervisors(self.job);
+        match halves.first() {
+            Some(monitor) => {
+                all.descendants(monitor.pid).iter().filter(|r| r.is_alive() && r.comm != super::COMM).count()
+            }
+            None => self.evidence(&all).len(),
+        }
+    }
+
+    fn evidence(&self, all: &Snapshot) -> Vec<Ident> {
+        let Some(header) = self.job.header() else { return vec![] };
+        let leader = Ident { pid: header.pid, start: header.start };
+        let found = belongs(all, leader, &header.job, &[], cookie);
+        found
+            .into_iter()
+            .map(|(i, _)| i)
+            .filter(|i| all.find(*i).is_some_and(process::Stat::is_alive))
+            .collect()
+    }
+
+    fn look(&self) -> Result<Look> {
+        let name = Name::parse(std::ffi::OsStr::new(&self.job.name))
+            .map_err(|e| Failure::cannot(format!("stop {}", self.job.name), e))?;
+        let Some(now) = contract::find(self.dir, self.here, &name)? else {
+            return Ok(Look::Over(State { status: contract::Status::Finished, ..self.job.state }, None));
+        };
+        let same = match (now.header(), self.job.header()) {
+            (Some(a), Some(b)) => a.job == b.job,
+            _ => true,
+        };
+        if !same || !now.state.is_running() {
+            let footer = now.log.and_then(|l| l.end.footer).map(|(f, _)| f).filter(|_| same);
+            return Ok(Look::Over(now.state, footer));
+        }
+        if now.state.unsupervised && !self.job.state.unsupervised {
+            return Ok(Look::Silent);
+        }
+        let announced = now.log.as_ref().is_some_and(|l| l.end.stopping.is_some());
+        Ok(if announced { Look::Stopping } else { Look::Silent })
+    }
+
+    fn survivors(&self, why: &str) -> Stopped {
+        let all = Snapshot::take().unwrap_or_default();
+        let mut list: Vec<Ident> = self.evidence(&all);
+        if list.is_empty() {
+            list.extend(self.job.leader().filter(|l| l.is_alive()));
+        }
+        let lines = list.iter().map(|ident| {
+            let facts = process::Facts::read(ident.pid);
+            let state = facts.state.map(|s| format!(", state {s}")).unwrap_or_default();
+            format!("{} {}: {why}{state}", ident.pid, facts.command)
+        });
+        Stopped::Survivors(lines.collect())
+    }
+
+    /// Nobody supervises the job: its processes are found by evidence, and the record is written here.
+    fn by_evidence(&self, processes: usize) -> Result<Stopped> {
+        let pid = self.job.pid().unwrap_or(0);
+        let log = self.lock_log()?;
+        let announce = self.job.header().map(|h| Stopping {
+            job: h.job.clone(),
+            by: self.by.to_owned(),
+            reason: Reason::Kill,
+        });
+        if let (Some((log, _)), Some(stopping)) = (&log, &announce) {
+            let _ = (&log.file).write_all(&stopping.line());
+        }
+        let mut hard = false;
+        let grace_over = Instant::now() + self.grace;
+        let give_up = grace_over + BOUND;
+        let mut signalled: Vec<Ident> = Vec::new();
+        let mut empty = 0;
+        let left = loop {
+            let all = Snapshot::take().map_err(|e| Failure::cannot("read /proc", e))?;
+            let living = self.evidence(&all);
+            empty = if living.is_empty() { empty + 1 } else { 0 };
+            // One look that finds nothing proves nothing; two in a row are as much as a scan can say.
+            if empty == 2 {
+                break vec![];
+            }
+            if Instant::now() >= give_up {
+                break living;
+            }
+            hard |= Instant::now() >= grace_over;
+            for &ident in &living {
+                if hard || !signalled.contains(&ident) {
+                    signalled.push(ident);
+                    if let Ok(Some(handle)) = Handle::open(ident) {
+                        let _ = handle.signal(if hard { libc::SIGKILL } else { self.signal });
+                        let _ = handle.signal(libc::SIGCONT);
+                    }
+                }
+            }
+            let first = living.first().and_then(|&i| Handle::open(i).ok().flatten());
+            if let Some(handle) = first {
+                wait_readable(&handle, LOOK);
+            }
+        };
+        let survivors: Vec<contract::Leftover> = left
+            .iter()
+            .map(|ident| contract::Leftover {
+                pid: ident.pid,
+                start: ident.start,
+                command: process::command_line(ident.pid),
+                why: "still alive after KILL".to_owned(),
+            })
+            .collect();
+        let named = survivors.iter().map(|s| format!("{} {}: {}", s.pid, s.command, s.why)).collect();
+        let signal = crate::sys::signal_name(if hard { libc::SIGKILL } else { self.signal });
+        if let (Some((log, guard)), Some(header)) = (log, self.job.header()) {
+            write_footer(&log, header, survivors, &signal)?;
+            drop(guard);
+        }
+        if !left.is_empty() {
+            return Ok(Stopped::Survivors(named));
+        }
+        let state = contract::judge(&contract::Facts {
+            footer: self.job.header().map(|_| Outcome::Killed),
+            pid_held: false,
+            log_held: false,
+            leader_lives: false,
+            foreign: Foreign::None,
+            ..self.job.facts.clone()
+        })
+        .unwrap_or(self.job.state);
+        Ok(Stopped::Now { state, pid, processes, signal, unsupervised: true })
+    }
+
+    /// The log, opened for appending and locked: nobody else writes this job's end.
+    fn lock_log(&self) -> Result<Option<(LogFile, std::fs::File)>> {
+        let Some(log) = &self.job.log else { return Ok(None) };
+        let file_name = log.name.file();
+        let Some((file, _)) = self.dir.open_file(&file_name, OFlags::RDWR | OFlags::APPEND)? else {
+            return Ok(None);
+        };
+        for _ in 0..50 {
+            match file.try_lock() {
+                Ok(()) => {
+                    let Some(mut current) = contract::read_log(self.dir, &log.name)? else { return Ok(None) };
+                    current.file = file.try_clone().map_err(|e| Failure::cannot("lock the log", e))?;
+                    return Ok(Some((current, file)));
+                }
+                // A reader's probe holds a shared lock for an instant.
+                Err(std::fs::TryLockError::WouldBlock) => std::thread::yield_now(),
+                Err(std::fs::TryLockError::Error(e)) => return Err(Failure::cannot("lock the log", e)),
+            }
+        }
+        Err(Failure::cannot(format!("stop {}", self.job.name), "somebody else holds its log's lock")
+            .hint("try again"))
+    }
+}
+
+enum Look {
+    Over(State, Option<Box<Footer>>),
+    Stopping,
+    Silent,
+}
+
+fn write_footer(
+    log: &LogFile,
+    header: &contract::Header,
+    survivors: Vec<contract::Leftover>,
+    signal: &str,
+) -> Result<()> {
+    let mut footer = Footer {
+        v: VERSION,
+        job: header.job.clone(),
+        outcome: Outcome::Killed,
+        exit_code: None,
+        signal: None,
+        reason: Some(Reason::Kill),
+        finished_at: Some(rfc3339(now())),
+        elapsed_seconds: header
+            .started_at
+            .parse::<jiff::Timestamp>()
+            .ok()
+            .map(|t| now().duration_since(t).as_secs_f64().max(0.0)),
+        cpu_seconds: None,
+        max_rss_kb: None,
+        leaked: vec![],
+        nested: vec![],
+        survivors,
+        truncated: log.header_len == 0,
+        added_newline: false,
+        overwrote: None,
+        stopped_with: Some(signal.to_owned()),
+        header: header.clone(),
+    };
+    use std::os::unix::fs::FileExt;
+    let size = log.file.metadata().map_or(0, |m| m.len());
+    let mut last = [b'\n'];
+    footer.added_newline =
+        size > 0 && log.file.read_at(&mut last, size - 1).is_ok_and(|n| n == 1) && last != *b"\n";
+    (&log.file).write_all(&footer.lines()).map_err(|e| Failure::cannot("write the log's footer", e))
+}
+
+/// A run that somebody else started and whose PID file was honoured: its tree is found by its own session, group
+/// and descendants.
+fn stop_foreign(dir: &RunDir, here: &Here, job: &Job, signal: i32, grace: Duration) -> Result<Stopped> {
+    let name = &job.name;
+    let Some(pid) = job.pid_file.as_ref().and_then(contract::PidFile::pid) else {
+        return Ok(Stopped::AlreadyOver(job.state));
+    };
+    if process::self_and_ancestors().contains(&pid) {
+        return Err(Failure::usage(
+            format!("stop {name}"),
+            format!("PID {pid} is this command's own ancestor"),
+        )
+        .hint("the PID file names who called this: stop that from outside"));
+    }
+    if let Some(why) = refusal_to_signal(dir, job) {
+        return Err(Failure::cannot(
+            format!("stop {name}"),
+            format!("PID {pid} is not known to be that run: {why}"),
+        )
+        .hint(format!("kill it yourself: {pid}, {}", process::command_line(pid)))
+        .code(Code::Survivors));
+    }
+    let Some(stat) = process::read_stat(pid) else { return Ok(Stopped::AlreadyOver(job.state)) };
+    let leader = Ident { pid, start: stat.start };
+    let never = process::self_and_ancestors();
+    let grace_over = Instant::now() + grace;
+    let give_up = grace_over + BOUND;
+    let (mut hard, mut empty, mut most) = (false, 0, 0);
+    let mut ours: Vec<Ident> = vec![leader];
+    let mut signalled: Vec<Ident> = vec![];
+    loop {
+        let all = Snapshot::take().map_err(|e| Failure::cannot("read /proc", e))?;
+        // Descendants are remembered: when their parent dies, the link is gone.
+        for known in ours.clone() {
+            if all.find(known).is_some() {
+                for row in all.descendants(known.pid) {
+                    let ident = Ident { pid: row.pid, start: row.start };
+                    if !ours.contains(&ident) && !never.contains(&row.pid) {
+                        ours.push(ident);
+                    }
+                }
+            }
+        }
+        let living: Vec<Ident> =
+            ours.iter().copied().filter(|i| all.find(*i).is_some_and(process::Stat::is_alive)).collect();
+        most = most.max(living.len());
+        empty = if living.is_empty() { empty + 1 } else { 0 };
+        if empty == 2 {
+            break;
+        }
+        if Instant::now() >= give_up {
+            let named = living
+                .iter()
+                .map(|i| format!("{} {}: still alive after KILL", i.pid, process::command_line(i.pid)));
+            return Ok(Stopped::Survivors(named.collect()));
+        }
+        hard |= Instant::now() >= grace_over;
+        for &ident in &living {
+            if hard || !signalled.contains(&ident) {
+                signalled.push(ident);
+                if let Ok(Some(handle)) = Handle::open(ident) {
+                    let _ = handle.signal(if hard { libc::SIGKILL } else { signal });
+                    let _ = handle.signal(libc::SIGCONT);
+                }
+            }
+        }
+        if let Some(handle) = living.first().and_then(|&i| Handle::open(i).ok().flatten()) {
+            wait_readable(&handle, LOOK);
+        }
+    }
+    let name = Name::parse(std::ffi::OsStr::new(name)).map_err(|e| Failure::cannot("read the name", e))?;
+    let state = contract::find(dir, here, &name)?.map_or(job.state, |j| j.state);
+    let signal = crate::sys::signal_name(if hard { libc::SIGKILL } else { signal });
+    Ok(Stopped::Now { state, pid, processes: most, signal, unsupervised: true })
+}
+
+/// Wakes when something in the run directory changes.
+struct Watch {
+    fd: Option<OwnedFd>,
+}
+
+impl Watch {
+    fn new(dir: &RunDir) -> Watch {
+        let fd = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok();
+        let fd = fd.filter(|fd| {
+            let what =
+                inotify::WatchFlags::MODIFY | inotify::WatchFlags::DELETE | inotify::WatchFlags::MOVED_TO;
+            inotify::add_watch(fd, dir.absolute(), what).is_ok()
+        });
+        Watch { fd }
+    }
+
+    fn wait(&self, at_most: Duration) {
+        let Some(fd) = &self.fd else {
+            let _ = poll(&mut [], Some(&timespec(at_most)));
+            return;
+        };
+        let mut fds = [PollFd::new(fd, PollFlags::IN)];
+        let _ = poll(&mut fds, Some(&timespec(at_most)));
+        let mut buffer = [0u8; 4096];
+        while rustix::io::read(fd, &mut buffer).is_ok_and(|n| n > 0) {}
+    }
+}
+
+fn timespec(d: Duration) -> Timespec {
+    Timespec { tv_sec: i64::try_from(d.as_secs()).unwrap_or(i64::MAX), tv_nsec: d.subsec_nanos().into() }
+}
+
+fn wait_readable(handle: &Handle, at_most: Duration) {
+    let fd = handle.fd();
+    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+    let _ = poll(&mut fds, Some(&timespec(at_most)));
+}

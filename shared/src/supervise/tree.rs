@@ -1,0 +1,289 @@
+//! The tree below a subreaper: looked at, signalled once, killed until nothing is left.
+//!
+//! Every living descendant of a subreaper has a chain of ancestors that ends in a child of the subreaper, so
+//! that waitid's ECHILD proves the tree empty. A scan that finds nothing proves nothing.
+
+use crate::contract::Leftover;
+use crate::process::{self, Handle, Ident, Snapshot, Stat};
+use crate::supervise::{COMM, GUARD_COMM, Request};
+use crate::sys::{self, Children, Which};
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// Says of a command line that a process is spared: a build daemon that others use too.
+pub type Spare = Box<dyn Fn(&str) -> bool>;
+
+/// How often the tree is looked at again for processes that were born while it was being signalled.
+const PASSES: usize = 10;
+/// How often direct children are killed in a row before the whole tree is looked at again: what beats a chain
+/// of processes that fork, leave their session and exit.
+const ROUNDS: usize = 200;
+/// The most processes that a record lists.
+const LISTED: usize = 200;
+/// Why a process is listed that `--keep` spares.
+pub(super) const SPARED: &str = "spared by --keep";
+
+/// The tree of a supervisor.
+pub struct Tree {
+    me: i32,
+    spare: Option<Spare>,
+    signalled: HashSet<Ident>,
+}
+
+/// What has become of the children after a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// None is left.
+    Nothing,
+    /// Only such as are spared.
+    Spared,
+    /// Some.
+    Some,
+}
+
+fn ident(row: &Stat) -> Ident {
+    Ident { pid: row.pid, start: row.start }
+}
+
+/// Whether a process is another supervisor or guard: it is asked and ends its own tree. By name alone: a lie
+/// costs only the liar's own grace.
+fn is_supervisor(row: &Stat) -> bool {
+    row.comm == COMM || row.comm == GUARD_COMM
+}
+
+impl Tree {
+    /// The tree below this process, which must be a child subreaper.
+    pub fn new(spare: Option<Spare>) -> Tree {
+        Tree { me: std::process::id().cast_signed(), spare, signalled: HashSet::new() }
+    }
+
+    fn is_spared(&self, row: &Stat) -> bool {
+        self.spare.as_ref().is_some_and(|spare| spare(&process::command_line(row.pid)))
+    }
+
+    /// The living members, without what is spared and what is below that.
+    fn members<'a>(&self, all: &'a Snapshot) -> Vec<&'a Stat> {
+        let spared: HashSet<i32> = match self.spare {
+            None => HashSet::new(),
+            Some(_) => {
+                all.descendants(self.me).into_iter().filter(|r| self.is_spared(r)).map(|r| r.pid).collect()
+            }
+        };
+        all.descend(self.me, |row| !spared.contains(&row.pid))
+            .into_iter()
+            .filter(|row| !spared.contains(&row.pid) && row.is_alive())
+            .collect()
+    }
+
+    /// Takes a picture and says what is in it.
+    pub fn left(&self) -> Left {
+        match sys::look(Which::Any, false) {
+            Ok(Children::None) => return Left::Nothing,
+            Ok(_) if self.spare.is_none() => return Left::Some,
+            _ => {}
+        }
+        match Snapshot::take() {
+            Ok(all) if self.members(&all).is_empty() => Left::Spared,
+            _ => Left::Some,
+        }
+    }
+
+    /// How many living processes there are.
+    pub fn count(&self) -> usize {
+        Snapshot::take().map_or(0, |all| self.members(&all).len())
+    }
+
+    /// What is alive now: members that outlived the leader, spared ones, and nested jobs apart.
+    pub fn outliving(&self, why: &str) -> (Vec<Leftover>, Vec<Leftover>) {
+        let Ok(all) = Snapshot::take() else { return (vec![], vec![]) };
+        let rows = all.descend(self.me, |row| !is_supervisor(row));
+        let (nested, leaked): (Vec<&Stat>, Vec<&Stat>) =
+            rows.into_iter().filter(|r| r.is_alive()).partition(|r| is_supervisor(r));
+        let leaked = leaked.into_iter().map(|row| {
+            let why = if self.is_spared(row) { SPARED } else { why };
+            leftover(row, why.to_owned())
+        });
+        (list(leaked), self.nested_jobs(&all, &nested))
+    }
+
+    /// The jobs and guards inside this one, one entry each, under the name that their leader carries.
+    pub fn nested(&self) -> Vec<Leftover> {
+        let Ok(all) = Snapshot::take() else { return vec![] };
+        let rows = all.descend(self.me, |row| !is_supervisor(row));
+        let nested: Vec<&Stat> = rows.into_iter().filter(|r| is_supervisor(r) && r.is_alive()).collect();
+        self.nested_jobs(&all, &nested)
+    }
+
+    fn nested_jobs(&self, all: &Snapshot, tops: &[&Stat]) -> Vec<Leftover> {
+        list(tops.iter().map(|top| {
+            // Below the topmost supervisor: its leader is the first that is none.
+            let below = all.descendants(top.pid);
+            let leader = below.iter().find(|r| !is_supervisor(r));
+            let name = leader.and_then(|l| environment(l.pid, "TB_NAME"));
+            Leftover {
+                pid: leader.map_or(top.pid, |l| l.pid),
+                start: leader.map_or(top.start, |l| l.start),
+                command: name.unwrap_or_else(|| {
+                    leader.map_or_else(|| top.comm.clone(), |l| process::command_line(l.pid))
+                }),
+                why: "nested".to_owned(),
+            }
+        }))
+    }
+
+    /// One signal and CONT to each process of the tree. Supervisors inside are asked to end theirs within three
+    /// quarters of the grace, and what is below them is left to them.
+    ///
+    /// What is born meanwhile is signalled too, if it was born before the first signal went out: a process that
+    /// a TERM handler starts in order to clean up must be left to do so.
+    pub fn soft(&mut self, signal: i32, grace: Duration) {
+        let begun = process::boottime().as_millis() * u128::from(process::ticks_per_second()) / 1000;
+        let ours = u128::from(u64::MAX).min(begun);
+        for _ in 0..PASSES {
+            let Ok(all) = Snapshot::take() else { return };
+            let targets: Vec<Stat> = self
+                .members(&all)
+                .into_iter()
+                .filter(|row| !self.below_supervisor(&all, row))
+                .filter(|row| u128::from(row.start) <= ours && !self.signalled.contains(&ident(row)))
+                .cloned()
+                .collect();
+            if targets.is_empty() {
+                return;
+            }
+            for row in targets {
+                self.signalled.insert(ident(&row));
+                let Ok(Some(handle)) = Handle::open(ident(&row)) else { continue };
+                // A process that may not be signalled is named at the end, if it is still there.
+                if is_supervisor(&row) {
+                    let _ = handle.signal(libc::SIGCONT);
+                    let _ = handle.request(Request { signal: libc::SIGTERM, grace: grace * 3 / 4 }.value());
+                } else {
+                    let _ = handle.signal(signal);
+                    if signal != libc::SIGKILL && signal != libc::SIGSTOP {
+                        let _ = handle.signal(libc::SIGCONT);
+                    }
+                }
+            }
+        }
+    }
+
+    fn below_supervisor(&self, all: &Snapshot, row: &Stat) -> bool {
+        let mut at = row.ppid;
+        let mut steps = 0;
+        while at != self.me && steps < 10_000 {
+            let Some(parent) = all.get(at) else { return false };
+            if is_supervisor(parent) {
+                return true;
+            }
+            at = parent.ppid;
+            steps += 1;
+        }
+        false
+    }
+
+    /// KILL to everything, by process and by group. To be repeated until [`Tree::left`] says so; `keep` is the
+    /// child that must not be waited for here (the leader, whose end is recorded before).
+    pub fn hard(&self, keep: Option<i32>) {
+        if self.spare.is_none() {
+            self.kill_children(keep);
+        }
+        let Ok(all) = Snapshot::take() else { return };
+        let members = self.members(&all);
+        let spared_groups: HashSet<i32> = match self.spare {
+            None => HashSet::new(),
+            Some(_) => {
+                let kept: HashSet<i32> = members.iter().map(|r| r.pid).collect();
+                all.descendants(self.me).iter().filter(|r| !kept.contains(&r.pid)).map(|r| r.pgid).collect()
+            }
+        };
+        for row in &members {
+            let Ok(Some(handle)) = Handle::open(ident(row)) else { continue };
+            // Our own child that leads a group: its number is nobody else's until it is waited for, and the
+            // kernel signals the whole group at once, whatever it forks.
+            if row.ppid == self.me && row.pgid == row.pid && !spared_groups.contains(&row.pgid) {
+                let _ = sys::signal_group(row.pgid, libc::SIGKILL);
+            }
+            let _ = handle.signal(libc::SIGKILL);
+        }
+        self.reap(keep);
+    }
+
+    /// Kills direct children as fast as they appear, by the kernel's own list of them.
+    fn kill_children(&self, keep: Option<i32>) {
+        for _ in 0..ROUNDS {
+            let Ok(list) = std::fs::read_to_string(format!("/proc/self/task/{}/children", self.me)) else {
+                return;
+            };
+            let mut living = 0;
+            for pid in list.split_ascii_whitespace().filter_map(|p| p.parse::<i32>().ok()) {
+                let Some(stat) = process::read_stat(pid) else { continue };
+                if matches!(stat.state, 'Z' | 'X') && !stat.is_alive() {
+                    continue;
+                }
+                living += 1;
+                // A child's number is ours until we wait for it.
+                if stat.pgid == pid {
+                    let _ = sys::signal_group(pid, libc::SIGKILL);
+                }
+                let _ = sys::signal_child(pid, libc::SIGKILL);
+            }
+            self.reap(keep);
+            if living == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Waits for every dead child but the leader.
+    pub fn reap(&self, keep: Option<i32>) {
+        while let Ok(Children::Dead(dead)) = sys::look(Which::Any, false) {
+            if Some(dead.pid) == keep {
+                return;
+            }
+            let _ = sys::look(Which::Pid(dead.pid), true);
+        }
+    }
+
+    /// What could not be stopped, and why.
+    pub fn survivors(&self) -> Vec<Leftover> {
+        let Ok(all) = Snapshot::take() else { return vec![] };
+        let mine = rustix::process::getuid().as_raw();
+        list(self.members(&all).into_iter().map(|row| {
+            let facts = process::Facts::read(row.pid);
+            let wchan = facts.wchan.as_ref().map(|w| format!(" in {w}")).unwrap_or_default();
+            let why = match (row.state, facts.uid) {
+                ('D', _) => format!("uninterruptible (state D{wchan})"),
+                (_, Some(uid)) if mine != 0 && uid != mine => {
+                    format!("another user's (uid {uid}), not ours to signal")
+                }
+                (state, _) => format!("still alive after KILL (state {state})"),
+            };
+            leftover(row, why)
+        }))
+    }
+}
+
+fn leftover(row: &Stat, why: String) -> Leftover {
+    Leftover { pid: row.pid, start: row.start, command: process::command_line(row.pid), why }
+}
+
+/// Cuts a list to what a record holds, saying how much was left out.
+fn list(all: impl Iterator<Item = Leftover>) -> Vec<Leftover> {
+    let mut list: Vec<Leftover> = all.collect();
+    if list.len() > LISTED {
+        let more = list.len() - LISTED + 1;
+        list.truncate(LISTED - 1);
+        list.push(Leftover { pid: 0, start: 0, command: String::new(), why: format!("and {more} more") });
+    }
+    list
+}
+
+/// A variable of the environment that a process was started with.
+pub fn environment(pid: i32, name: &str) -> Option<String> {
+    let bytes = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    bytes.split(|&b| b == 0).find_map(|entry| {
+        let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    })
+}

@@ -1,0 +1,115 @@
+//! What the monitor tells the front, down a pipe, before it acts: so much that the front can go on alone.
+//!
+//! The front reads only after the monitor has died: nothing wakes it while all is well.
+
+use super::machine::Ask;
+use crate::contract::{Header, Leftover, LogName, Reason};
+use crate::sys::Ended;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::time::Duration;
+
+/// How the leader ended, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Death {
+    /// Its exit status; `None` when it died of a signal or nobody knows.
+    pub exit_code: Option<i32>,
+    /// The signal's number.
+    pub signal: Option<i32>,
+    /// CPU time in seconds.
+    pub cpu: Option<f64>,
+    /// The largest resident set, in KiB.
+    pub max_rss_kb: Option<u64>,
+    /// When, RFC 3339.
+    pub at: Timestamp,
+    /// How long it ran, in seconds.
+    pub elapsed: f64,
+}
+
+impl Death {
+    pub(super) fn ended(&mut self, ended: Ended) {
+        match ended {
+            Ended::Exit(code) => self.exit_code = Some(code),
+            Ended::Signal(signal, _) => self.signal = Some(signal),
+        }
+    }
+}
+
+/// One word.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Word {
+    /// The leader is about to be let go: who it is, and where its log is.
+    Begin { header: Box<Header>, log: String },
+    /// The leader has ended.
+    Dead(Death),
+    /// A stop begins.
+    Stop { by: String, reason: Reason, signal: i32, grace_ms: u64 },
+    /// The tree has had its one signal.
+    Signalled,
+    /// This outlived the leader.
+    Leaked(Leftover),
+    /// This nested job ends with it.
+    Nested(Leftover),
+    /// The record is whole.
+    Recorded,
+}
+
+impl Word {
+    pub(super) fn stop(ask: &Ask) -> Word {
+        Word::Stop {
+            by: ask.by.clone(),
+            reason: ask.reason,
+            signal: ask.signal,
+            grace_ms: u64::try_from(ask.grace.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Writes the word. The other end may be gone, or stopped with a full pipe: then nobody listens.
+    pub(super) fn tell(&self, pipe: &File) {
+        if let Ok(mut line) = serde_json::to_vec(self) {
+            line.push(b'\n');
+            let mut pipe = pipe;
+            let _ = pipe.write_all(&line);
+        }
+    }
+}
+
+/// All that a monitor has told.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub begun: Option<(Header, LogName)>,
+    pub dead: Option<Death>,
+    /// The stop, if it was told before the leader's end.
+    pub stop: Option<Ask>,
+    pub signalled: bool,
+    pub leaked: Vec<Leftover>,
+    pub nested: Vec<Leftover>,
+    pub recorded: bool,
+}
+
+impl Told {
+    /// Reads everything from a pipe whose writer is dead. A last word that was cut off was not said.
+    pub(super) fn read(mut pipe: &File) -> Told {
+        let mut bytes = Vec::new();
+        // What cannot be read was not said either: the log and the kernel are asked next.
+        let _ = pipe.read_to_end(&mut bytes);
+        let mut told = Told::default();
+        for word in bytes.split(|&b| b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
+            match word {
+                Word::Begin { header, log } => told.begun = LogName::parse(&log).map(|log| (*header, log)),
+                Word::Dead(death) => told.dead = Some(death),
+                Word::Stop { by, reason, signal, grace_ms } => {
+                    let grace = Duration::from_millis(grace_ms);
+                    told.stop = Some(Ask { by, reason, signal, grace });
+                }
+                Word::Signalled => told.signalled = true,
+                Word::Leaked(l) => told.leaked.push(l),
+                Word::Nested(l) => told.nested.push(l),
+                Word::Recorded => told.recorded = true,
+            }
+        }
+        told
+    }
+}

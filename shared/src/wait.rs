@@ -1,0 +1,352 @@
+//! Waiting until jobs end, woken by the kernel: pidfds of leaders and supervisors while they live, inotify on the
+//! log between a leader's end and its record. Every wake reads the state anew.
+
+use crate::contract::{Job, Name, RunDir};
+use crate::process::{Handle, Here, Ident};
+use crate::report::{Depth, Report};
+use crate::supervise;
+use crate::term::{Code, Context, Failure, Out, Result, human_duration, say};
+use jiff::{Timestamp, tz::TimeZone};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// How often a job is looked at whose end no descriptor here announces: one of another namespace or machine.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What a wait is to do.
+pub struct Wait<'a> {
+    /// The tool's name, for lines to people.
+    pub tool: &'static str,
+    /// Where.
+    pub context: &'a Context,
+    /// End with the first job that ends.
+    pub any: bool,
+    /// How long at most; `None` waits for ever.
+    pub timeout: Option<Duration>,
+    /// Between heartbeat lines; zero is none.
+    pub heartbeat: Duration,
+    /// A descriptor that ends the wait when it becomes readable (Ctrl-C).
+    pub interrupt: Option<BorrowedFd<'a>>,
+}
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The jobs that were waited for are over.
+    Over,
+    /// The time was up.
+    TimeUp,
+    /// Somebody interrupted.
+    Interrupted,
+}
+
+struct Pending {
+    name: Name,
+    /// The job that was found at first: a later run of the name is another.
+    id: Option<String>,
+    handles: Vec<Handle>,
+    watched: bool,
+    said_unsupervised: bool,
+    started: Instant,
+}
+
+impl Wait<'_> {
+    /// Waits for jobs that were found tracked, telling each that ends. Returns why it stopped, and the names of those
+    /// that still run.
+    ///
+    /// # Errors
+    /// When a job's files cannot be read, or `over` fails.
+    pub fn run(
+        &self,
+        names: &[Name],
+        mut over: impl FnMut(&Report, &Job) -> Result<()>,
+    ) -> Result<(Ending, Vec<Name>)> {
+        let begun = Instant::now();
+        let deadline = self.timeout.and_then(|t| begun.checked_add(t));
+        let mut beat = (!self.heartbeat.is_zero()).then(|| begun + self.heartbeat);
+        let inotify = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok();
+        let mut pending: Vec<Pending> = Vec::new();
+        for name in names {
+            if !pending.iter().any(|p| p.name == *name) {
+                pending.push(Pending {
+                    name: name.clone(),
+                    id: None,
+                    handles: vec![],
+                    watched: false,
+                    said_unsupervised: false,
+                    started: begun,
+                });
+            }
+        }
+        loop {
+            let mut again = false;
+            let mut ended = false;
+            let mut still = Vec::new();
+            for mut job in pending {
+                if self.look(&mut job, inotify.as_ref(), &mut again, &mut over)? {
+                    ended = true;
+                } else {
+                    still.push(job);
+                }
+            }
+            pending = still;
+            let left = |pending: &[Pending]| pending.iter().map(|p| p.name.clone()).collect();
+            if pending.is_empty() || (self.any && ended) {
+                return Ok((Ending::Over, left(&pending)));
+            }
+            if again {
+                // A watch was set or a process had gone: what happened before that is not announced again.
+                continue;
+            }
+            let now = Instant::now();
+            if deadline.is_some_and(|d| d <= now) {
+                return Ok((Ending::TimeUp, left(&pending)));
+            }
+            if beat.is_some_and(|b| b <= now) {
+                self.heartbeat(&pending)?;
+                beat = Some(now + self.heartbeat);
+            }
+            if self.sleep(&pending, inotify.as_ref(), deadline, beat) {
+                return Ok((Ending::Interrupted, left(&pending)));
+            }
+        }
+    }
+
+    /// Reads a job's state. True when it is over (and was told).
+    fn look(
+        &self,
+        job: &mut Pending,
+        inotify: Option<&OwnedFd>,
+        again: &mut bool,
+        over: &mut impl FnMut(&Report, &Job) -> Result<()>,
+    ) -> Result<bool> {
+        let Some(dir) = &self.context.dir else { return Err(self.context.not_tracked(&job.name)) };
+        let found = self.context.need(&job.name)?;
+        let id = found.header().map(|h| h.job.clone());
+        let another = job.id.is_some() && id.is_some() && job.id != id;
+        if job.id.is_none() {
+            job.id = id;
+        }
+        if !found.state.is_running() || another {
+            // A new run of the name is no longer the one that was waited for; its log tells how that ended.
+            let found =
+                if another { earlier(dir, &self.context.here, &found, job)?.unwrap_or(found) } else { found };
+            let report = Report::of(dir, &self.context.here, &found, Depth { lines: 0, processes: false })?;
+            over(&report, &found)?;
+            return Ok(true);
+        }
+        job.started = Instant::now() - elapsed(&found);
+        if found.state.unsupervised && !job.said_unsupervised {
+            job.said_unsupervised = true;
+            say(
+                self.tool,
+                &format!(
+                    "{} runs unsupervised: its supervisors were killed; how it ends will not be known",
+                    job.name
+                ),
+            );
+        }
+        let before = job.handles.len();
+        job.handles.retain(|h| !h.has_ended());
+        if job.handles.len() != before || (job.handles.is_empty() && !job.watched) {
+            let mut idents: Vec<Ident> = supervise::supervisors(&found);
+            idents.extend(found.leader().filter(|_| !found.is_foreign()));
+            if found.is_foreign()
+                && let Some(pid) = found.pid()
+            {
+                idents.extend(crate::process::read_stat(pid).map(|s| Ident { pid, start: s.start }));
+            }
+            let had = job.handles.len();
+            job.handles.clear();
+            for ident in idents {
+                job.handles.extend(Handle::open(ident).ok().flatten().filter(|h| !h.has_ended()));
+            }
+            *again |= before == 0 && !job.handles.is_empty();
+            let leader_lives =
+                found.pid().is_some_and(|pid| job.handles.iter().any(|h| h.ident().pid == pid));
+            if (!leader_lives || had < before)
+                && !job.watched
+                && let Some(inotify) = inotify
+            {
+                // Between its leader's end and its record a job announces itself by its log alone.
+                job.watched = true;
+                *again = true;
+                if let Some(log) = &found.log {
+                    let what = inotify::WatchFlags::MODIFY | inotify::WatchFlags::DELETE_SELF;
+                    let _ = inotify::add_watch(inotify, dir.absolute().join(log.name.file()), what);
+                }
+                let what =
+                    inotify::WatchFlags::CREATE | inotify::WatchFlags::DELETE | inotify::WatchFlags::MOVED_TO;
+                let _ = inotify::add_watch(inotify, dir.absolute(), what);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Sleeps until something may have changed. True when the wait was interrupted.
+    fn sleep(
+        &self,
+        pending: &[Pending],
+        inotify: Option<&OwnedFd>,
+        deadline: Option<Instant>,
+        beat: Option<Instant>,
+    ) -> bool {
+        let mut fds: Vec<PollFd<'_>> = Vec::new();
+        let interrupt = self.interrupt;
+        if let Some(fd) = &interrupt {
+            fds.push(PollFd::new(fd, PollFlags::IN));
+        }
+        if let Some(fd) = inotify {
+            fds.push(PollFd::new(fd, PollFlags::IN));
+        }
+        let handles: Vec<BorrowedFd<'_>> = pending.iter().flat_map(|p| &p.handles).map(Handle::fd).collect();
+        fds.extend(handles.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
+        let mut until = deadline.into_iter().chain(beat).min();
+        if pending.iter().any(|p| p.watched || p.handles.is_empty()) {
+            let look = Instant::now() + LOOK;
+            until = Some(until.map_or(look, |u| u.min(look)));
+        }
+        let timeout = until.map(|u| {
+            let left = u.saturating_duration_since(Instant::now());
+            Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            }
+        });
+        // EINTR is as good a reason to look again as any.
+        let _ = poll(&mut fds, timeout.as_ref());
+        let interrupted =
+            interrupt.is_some() && fds.first().is_some_and(|f| f.revents().contains(PollFlags::IN));
+        if let Some(fd) = inotify {
+            let mut buffer = [0u8; 4096];
+            while rustix::io::read(fd.as_fd(), &mut buffer).is_ok_and(|n| n > 0) {}
+        }
+        interrupted
+    }
+
+    fn heartbeat(&self, pending: &[Pending]) -> Result<()> {
+        let clock = Timestamp::now().to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string();
+        let Some(dir) = &self.context.dir else { return Ok(()) };
+        for job in pending {
+            let Some(found) = self.context.find(&job.name)? else { continue };
+            let report = Report::of(dir, &self.context.here, &found, Depth { lines: 15, processes: false })?;
+            let elapsed = job.started.elapsed().as_secs();
+            let line = format!("[{clock}] {}: {} [{elapsed}s elapsed]\n", job.name, report.headline());
+            // Nobody may be reading: the wait goes on.
+            let _ = std::io::Write::write_all(&mut std::io::stderr().lock(), line.as_bytes());
+        }
+        Ok(())
+    }
+}
+
+fn elapsed(job: &Job) -> Duration {
+    let started = job.header().and_then(|h| h.started_at.parse::<Timestamp>().ok());
+    started.and_then(|t| Duration::try_from(Timestamp::now().duration_since(t)).ok()).unwrap_or_default()
+}
+
+/// The run that was waited for, from its own log, where a newer run has taken the name meanwhile.
+fn earlier(dir: &RunDir, here: &Here, newer: &Job, waited: &Pending) -> Result<Option<Job>> {
+    let Some(id) = &waited.id else { return Ok(None) };
+    for name in &newer.logs {
+        if let Some(log) = crate::contract::read_log(dir, name)?
+            && log.job() == Some(id)
+        {
+            return Ok(crate::contract::of_log(here, log));
+        }
+    }
+    Err(Failure::cannot(format!("wait for {}", waited.name), "a newer run took its name and its log is gone")
+        .code(crate::term::Code::NoVerdict))
+}
+
+/// Signals that end a wait (Ctrl-C) instead of the process, readable from a descriptor.
+pub struct Interrupt {
+    read: std::os::unix::net::UnixStream,
+    ids: Vec<signal_hook::SigId>,
+}
+
+impl Interrupt {
+    /// Hears these signals from now on.
+    ///
+    /// # Errors
+    /// When they cannot be heard.
+    pub fn on(signals: &[i32]) -> Result<Interrupt> {
+        let doing = "listen for Ctrl-C";
+        let (read, write) = std::os::unix::net::UnixStream::pair().map_err(|e| Failure::cannot(doing, e))?;
+        let mut ids = Vec::new();
+        for &signal in signals {
+            let write = write.try_clone().map_err(|e| Failure::cannot(doing, e))?;
+            ids.push(
+                signal_hook::low_level::pipe::register(signal, write)
+                    .map_err(|e| Failure::cannot(doing, e))?,
+            );
+        }
+        Ok(Interrupt { read, ids })
+    }
+
+    /// Readable once a signal has come.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.read.as_fd()
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        for id in self.ids.drain(..) {
+            signal_hook::low_level::unregister(id);
+        }
+    }
+}
+
+/// One line (or object) for a job that has ended.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn print_result(out: &mut Out, report: &Report, json: bool) -> Result<()> {
+    if json {
+        out.json(report)?;
+    } else {
+        let name = out.safe(&report.name).into_owned();
+        let headline = out.paint(report.colour(), &report.headline());
+        let remark = report.remark();
+        let line = format!("{name}: {headline} {remark}");
+        out.line(line.trim_end())?;
+    }
+    out.flush()
+}
+
+/// What is said, and done if a grace is given, when the time is up: the codes that follow.
+pub fn time_up(
+    tool: &'static str,
+    context: &Context,
+    left: &[Name],
+    timeout: Duration,
+    kill: Option<Duration>,
+) -> Vec<Code> {
+    let mut codes = vec![Code::TimeUp];
+    for name in left {
+        let after = format!("{name} still runs after {}", human_duration(timeout));
+        let Some(grace) = kill else {
+            say(tool, &format!("{after}; it goes on"));
+            continue;
+        };
+        let stopped = context.need(name).and_then(|job| {
+            let Some(dir) = &context.dir else { return Err(context.not_tracked(name)) };
+            supervise::stop(dir, &context.here, &job, libc::SIGTERM, grace, tool)
+        });
+        match stopped {
+            Ok(supervise::Stopped::Survivors(list)) => {
+                Failure::new(Code::Survivors, format!("{after}; cannot stop all of it: {}", list.join("; ")))
+                    .print(tool);
+                codes.push(Code::Survivors);
+            }
+            Ok(_) => say(tool, &format!("{after}; stopped")),
+            Err(failure) => {
+                failure.print(tool);
+                codes.push(failure.code);
+            }
+        }
+    }
+    codes
+}
