@@ -91,7 +91,7 @@ mod tests {
     fn the_last_jobserver_counts_and_a_named_pipe_needs_no_descriptor() {
         assert_eq!(fds_of(" -j4 --jobserver-auth=3,4"), [3, 4]);
         assert_eq!(fds_of("--jobserver-fds=5,6 --jobserver-auth=7,8"), [7, 8]);
-        assert_eq!(fds_of("--jobserver-auth=fifo:/tmp/GMfifo1"), []);
-        assert_eq!(fds_of("-k"), []);
+        assert!(fds_of("--jobserver-auth=fifo:/tmp/GMfifo1").is_empty());
+        assert!(fds_of("-k").is_empty());
     }
 }
