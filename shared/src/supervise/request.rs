@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 const GRACE_BITS: u32 = 24;
-const UNIT_MS: u128 = 10;
+const UNIT: Duration = Duration::from_millis(10);
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,15 +17,15 @@ pub struct Request {
 impl Request {
     /// The value that is queued.
     pub fn value(self) -> i32 {
-        let units = self.grace.as_millis().div_ceil(UNIT_MS).min((1 << GRACE_BITS) - 1);
+        let units = self.grace.as_nanos().div_ceil(UNIT.as_nanos()).min((1 << GRACE_BITS) - 1);
         (self.signal & 0x7f) << GRACE_BITS | i32::try_from(units).unwrap_or(0)
     }
 
     /// What a value asks for; `None` where the signal is none.
     pub fn of_value(value: i32) -> Option<Request> {
         let signal = value >> GRACE_BITS;
-        let units = u64::try_from(value & ((1 << GRACE_BITS) - 1)).unwrap_or(0);
-        (1..=64).contains(&signal).then(|| Request { signal, grace: Duration::from_millis(units * 10) })
+        let units = u32::try_from(value & ((1 << GRACE_BITS) - 1)).unwrap_or(0);
+        (1..=64).contains(&signal).then(|| Request { signal, grace: UNIT * units })
     }
 }
 
