@@ -248,6 +248,16 @@ fn set_mask(how: c_int, set: u64) -> io::Result<u64> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(old) }
 }
 
+/// Blocks every signal in this thread; returns what was blocked before.
+pub fn block_all() -> u64 {
+    set_mask(libc::SIG_SETMASK, u64::MAX).unwrap_or(0)
+}
+
+/// A set of signals, bit N - 1 for signal N.
+pub fn set_of(signals: &[c_int]) -> u64 {
+    kernel_set(signals)
+}
+
 /// This thread's signal mask, bit N - 1 for signal N.
 pub fn signal_mask() -> u64 {
     set_mask(libc::SIG_BLOCK, 0).unwrap_or(0)
@@ -593,12 +603,12 @@ impl Command {
         }
     }
 
-    /// Forks the command. It reports a failed exec by writing errno (4 bytes, native) to `errors`, which
-    /// must be close-on-exec: end of file on its other end means that the command executes.
+    /// Forks the command. It reports a failed exec by writing errno (4 bytes, native) to each of `errors`, which
+    /// must be close-on-exec: end of file on their other ends means that the command executes.
     ///
     /// # Errors
     /// As fork(2).
-    pub fn spawn(&self, errors: RawFd) -> io::Result<i32> {
+    pub fn spawn(&self, errors: &[RawFd]) -> io::Result<i32> {
         let pointers = |list: &[CString]| -> Vec<*const c_char> {
             list.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
         };
@@ -615,8 +625,10 @@ impl Command {
                 // SAFETY: the pointers above live in this copy of the process until exec or _exit.
                 let errno = unsafe { self.become_command(&argv, &envp, &mut script, parent) };
                 let bytes = errno.to_ne_bytes();
-                // SAFETY: 4 valid bytes; write is async-signal-safe.
-                unsafe { libc::write(errors, bytes.as_ptr().cast::<c_void>(), bytes.len()) };
+                for &fd in errors {
+                    // SAFETY: 4 valid bytes; write is async-signal-safe.
+                    unsafe { libc::write(fd, bytes.as_ptr().cast::<c_void>(), bytes.len()) };
+                }
                 exit_now(if errno == libc::ENOENT { 127 } else { 126 })
             }
         }

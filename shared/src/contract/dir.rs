@@ -89,6 +89,14 @@ impl RunDir {
         Ok(dir)
     }
 
+    /// The same directory through a descriptor of its own.
+    ///
+    /// # Errors
+    /// As dup(2).
+    pub fn duplicate(&self) -> std::io::Result<RunDir> {
+        Ok(RunDir { fd: self.fd.try_clone()?, path: self.path.clone() })
+    }
+
     /// The descriptor.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()

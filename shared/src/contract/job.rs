@@ -105,21 +105,69 @@ pub struct Listing {
     pub problems: Vec<Failure>,
 }
 
-/// Finds a job by name, whatever its owner; `None` is "not tracked".
+/// What one look into a run directory says of a name.
+#[derive(Debug)]
+pub struct Survey {
+    /// The job of that name, whatever its owner; `None` is "not tracked".
+    pub job: Option<Job>,
+    /// Whether the plain stem's files belong, by their header, to another name.
+    pub plain_is_anothers: bool,
+    /// All that the directory holds.
+    pub entries: Vec<DirEntry>,
+}
+
+impl Survey {
+    /// The logs of a stem, in no order.
+    fn logs_of(&self, stem: &Stem) -> Vec<LogName> {
+        let logs = self.entries.iter().filter_map(|entry| match entry {
+            DirEntry::Log(log) if log.stem == *stem => Some(log.clone()),
+            _ => None,
+        });
+        logs.collect()
+    }
+
+    /// The newest log of a stem.
+    pub fn newest(&self, stem: &Stem) -> Option<LogName> {
+        self.logs_of(stem).into_iter().max_by(|a, b| a.order().cmp(&b.order()))
+    }
+
+    /// Whether any file has this stem.
+    pub fn has(&self, stem: &Stem) -> bool {
+        self.entries.iter().any(|entry| match entry {
+            DirEntry::Pid(found) => found == stem,
+            DirEntry::Log(log) => log.stem == *stem,
+            DirEntry::New(_) | DirEntry::Cursor(_) => false,
+        })
+    }
+}
+
+/// Looks for a name under both of its stems, in one listing of the directory.
 ///
 /// # Errors
 /// When one of its files is no plain file or cannot be read.
-pub fn find(dir: &RunDir, here: &Here, name: &Name) -> Result<Option<Job>> {
-    let mut best: Option<Job> = None;
+pub fn survey(dir: &RunDir, here: &Here, name: &Name) -> Result<Survey> {
+    let mut survey = Survey { job: None, plain_is_anothers: false, entries: dir.entries()? };
+    let plain = name.plain_stem();
     for stem in name.stems() {
-        let Some(job) = assemble(dir, here, &stem)? else { continue };
+        let logs = survey.logs_of(&stem);
+        let job = read_stem(dir, here, &stem, logs)?;
+        let Some(job) = again_if_crashed(dir, here, &stem, job)? else { continue };
         // A header that names another job says that this stem is the other's.
-        let ours = job.header().is_none_or(|h| h.name == name.as_str());
-        if ours && best.as_ref().is_none_or(|b| is_newer_than(&job, b)) {
-            best = Some(Job { name: name.as_str().to_owned(), ..job });
+        if job.header().is_some_and(|h| h.name != name.as_str()) {
+            survey.plain_is_anothers |= Some(&stem) == plain.as_ref();
+        } else if survey.job.as_ref().is_none_or(|best| is_newer_than(&job, best)) {
+            survey.job = Some(Job { name: name.as_str().to_owned(), ..job });
         }
     }
-    Ok(best)
+    Ok(survey)
+}
+
+/// Finds a job by name, whatever its owner; `None` is "not tracked".
+///
+/// # Errors
+/// As [`survey`].
+pub fn find(dir: &RunDir, here: &Here, name: &Name) -> Result<Option<Job>> {
+    Ok(survey(dir, here, name)?.job)
 }
 
 /// All jobs of the directory, whatever their owner.
@@ -161,12 +209,6 @@ fn is_newer_than(job: &Job, other: &Job) -> bool {
     let age =
         |j: &Job| (j.state.is_running(), j.log.as_ref().map(|l| (l.name.stamp.clone(), l.name.sequence)));
     age(job) > age(other)
-}
-
-/// A job by its stem, from a fresh listing.
-fn assemble(dir: &RunDir, here: &Here, stem: &Stem) -> Result<Option<Job>> {
-    let job = read_stem(dir, here, stem, logs_of(dir, stem)?)?;
-    again_if_crashed(dir, here, stem, job)
 }
 
 /// Between the end of a lock and a footer, or a launch and its log, a reader may see neither: it looks once

@@ -76,6 +76,12 @@ impl DirLock {
         }
     }
 
+    /// The descriptor, for a supervisor that holds the lock until its job is published.
+    pub fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        use std::os::fd::AsFd;
+        self.file.as_fd()
+    }
+
     /// Checks that a lock taken through one description is seen through another: some network file
     /// systems say yes to everybody.
     ///

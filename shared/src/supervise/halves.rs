@@ -14,6 +14,7 @@ use crate::process::{self, Handle, Ident};
 use crate::sys::{self, Arrived, Children, SignalFd, Which, signal_name};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
+use std::io::Read;
 use std::time::{Duration, Instant};
 
 /// How long a moment of repeated KILL is.
@@ -42,6 +43,8 @@ struct Acting {
     signals: SignalFd,
     /// To the front; `None` in the front itself.
     twin: Option<File>,
+    /// Where a leader that could not execute its command has left errno; empty if it could.
+    exec_error: Option<File>,
     timer: Option<(Timer, Instant)>,
     limit: Option<Instant>,
     death: Option<Death>,
@@ -52,7 +55,7 @@ struct Acting {
 }
 
 /// The monitor's life, from the leader's start to the record.
-pub(super) fn monitor(known: Known, signals: SignalFd, twin: File) -> ! {
+pub(super) fn monitor(known: Known, signals: SignalFd, twin: File, exec_error: File) -> ! {
     let limit = known.limit.map(|l| known.started + l);
     let machine = Machine::new(known.policy);
     let acting = Acting {
@@ -60,6 +63,7 @@ pub(super) fn monitor(known: Known, signals: SignalFd, twin: File) -> ! {
         machine,
         signals,
         twin: Some(twin),
+        exec_error: Some(exec_error),
         timer: None,
         limit,
         death: None,
@@ -119,6 +123,7 @@ pub(super) fn front(
         machine,
         signals,
         twin: None,
+        exec_error: None,
         timer: None,
         limit: limit.map(|l| started + l),
         death: told.dead,
@@ -180,6 +185,7 @@ impl Acting {
         while !self.machine.is_over() {
             match sys::look(Which::Any, false) {
                 Ok(Children::Dead(dead)) if Some(dead.pid) == self.unreaped_leader() => {
+                    self.end_if_nothing_was_executed();
                     let mut death = self.death_now();
                     death.ended(dead.ended);
                     death.cpu = Some(dead.cpu.as_secs_f64());
@@ -211,6 +217,17 @@ impl Acting {
                 }
                 Err(_) => return,
             }
+        }
+    }
+
+    /// A leader that never executed its command was no job: the launcher says why, and nothing is left.
+    fn end_if_nothing_was_executed(&mut self) {
+        let mut errno = [0u8; 4];
+        // The leader is dead, and nobody else has the other end: this does not block.
+        if self.exec_error.take().is_some_and(|mut pipe| pipe.read_exact(&mut errno).is_ok()) {
+            self.known.record.abandon();
+            self.tell(&Word::Recorded);
+            sys::exit_now(1)
         }
     }
 

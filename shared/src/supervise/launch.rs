@@ -1,41 +1,36 @@
-//! A job brought into being (CONTRACT.md §6): files under the lock, two halves and the leader forked, header,
-//! names, barrier, and the answer whether the command executes.
+//! A job brought into being (CONTRACT.md §6): the launcher's part.
 //!
-//! The launcher (L) forks the front (F), which forks the monitor (M), which forks the leader (T). T waits on a
-//! barrier while M writes the header; L renames the files into place and says go; M releases T, whose failed
-//! exec would come back through a pipe. If L dies before it said go, M takes everything away again.
+//! The launcher (L) creates and locks the files and forks the front (F), which forks the monitor (M), which forks the
+//! leader (T). T waits on a barrier while M writes the header, gives the files their names and answers L; then M
+//! lets T go. L reads the answer pipe to its end, which comes when T executes: every write end is closed by then,
+//! and a failed exec has left its errno there. L sleeps only once: each hand-over costs a launch a turn of the
+//! scheduler.
 
-use super::halves::{self, HEARD, Known};
 use super::machine::Policy;
-use super::record::{Record, new_log, new_pid, publish_log};
-use super::tree::{Spare, Tree};
-use super::words::Word;
+use super::record::{Record, new_log, new_pid};
+use super::start::{Reply, Start, become_front};
+use super::tree::Spare;
 use super::{COMM, GUARD_COMM};
 use crate::contract::{
-    DirEntry, DirLock, Header, LogName, Name, Probe, RunDir, Stem, VERSION, new_job_id, now, probe, rfc3339,
+    DirEntry, DirLock, Header, LogName, Name, Probe, RunDir, Stem, Survey, VERSION, new_job_id, now, probe,
+    rfc3339,
 };
-use crate::process::{self, Here, Ident};
-use crate::sys::{self, Side, SignalFd};
+use crate::process::{self, Here};
+use crate::sys::{self, Side};
 use crate::term::{Code, Failure, Result};
-use jiff::Timestamp;
-use nix::sys::signal::Signal;
 use rustix::fs::OFlags;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Everything that a launch needs to know.
 pub struct Plan {
-    /// The run directory.
-    pub dir: RunDir,
     /// The job's name.
     pub name: Name,
     /// Its stem, chosen under the lock.
@@ -105,45 +100,26 @@ pub fn nesting() -> Nesting {
     Nesting { line, outer }
 }
 
-/// From the monitor to the launcher.
-#[derive(Debug, Serialize, Deserialize)]
-enum Reply {
-    /// The leader exists and the header is written.
-    Ready { pid: i32 },
-    /// The command executes.
-    Started,
-    /// It does not.
-    ExecFailed { errno: i32 },
-    /// The supervisor could not do its part.
-    Failed { what: String, why: String },
-}
-
-/// From the launcher to the monitor: go, under this log's file name.
-#[derive(Debug, Serialize, Deserialize)]
-struct Go {
-    log: String,
-}
-
-/// Launches a job. The caller holds the directory's lock and has checked that the name is free.
+/// Launches a job. The caller holds the directory's lock and has checked that the name is free; `survey` is what it
+/// saw then.
 ///
 /// # Errors
 /// When anything fails before the command executes; then nothing is left behind.
-pub fn launch(plan: Plan, _lock: &DirLock, here: &Here) -> Result<Launched> {
-    sweep_unfinished(&plan.dir);
-    let job = new_job_id().map_err(|e| Failure::cannot("choose a job id", e))?;
+pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &Here) -> Result<Launched> {
+    sweep_unfinished(dir, survey);
+    let failure = |what: &str, e: io::Error| Failure::cannot(format!("{what} for {}", plan.name), e);
+    let job = new_job_id().map_err(|e| failure("choose a job id", e))?;
+    let (log, leader_log, pid_file) = create_files(dir, &job, plan.shared).map_err(|e| {
+        let _ = dir.remove(&new_log(&job));
+        let _ = dir.remove(&new_pid(&job));
+        failure(&format!("create files in {}", dir.path().display()), e)
+    })?;
+    let null =
+        File::options().read(true).write(true).open("/dev/null").map_err(|e| failure("open /dev/null", e))?;
+    let (answer, reply) =
+        pipe_with(PipeFlags::CLOEXEC).map_err(|e| failure("talk to the supervisor", e.into()))?;
+
     let started_at = now();
-    let failure =
-        |what: &str, e: io::Error| Failure::cannot(format!("{what} in {}", plan.dir.path().display()), e);
-    let (log_tmp, pid_tmp) = (new_log(&job), new_pid(&job));
-    let files = create_files(&plan, &log_tmp, &pid_tmp);
-    let (log, leader_log, pid_file) = match files {
-        Ok(files) => files,
-        Err(e) => {
-            let _ = plan.dir.remove(&log_tmp);
-            let _ = plan.dir.remove(&pid_tmp);
-            return Err(failure("create the job's files", e));
-        }
-    };
     let mut header = Header {
         v: VERSION,
         job: job.clone(),
@@ -165,85 +141,124 @@ pub fn launch(plan: Plan, _lock: &DirLock, here: &Here) -> Result<Launched> {
         lossy: false,
     };
     header.set_command(&plan.command, &std::env::current_dir().unwrap_or_else(|_| PathBuf::from("?")));
-    let command = command(&plan, &job, &leader_log);
-    let (mine, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-        .map_err(|e| failure("talk to the supervisor", e.into()))?;
+    let mut command = command(&plan, dir, &job);
+    command.stdio = [Some(null.as_raw_fd()), Some(leader_log.as_raw_fd()), Some(leader_log.as_raw_fd())];
+    let own_dir = dir.duplicate().map_err(|e| failure("use the run directory", e))?;
+    let Plan { name, stem, newest, policy, spare, limit, shared, .. } = plan;
+    let log_name = LogName { stem: stem.clone(), stamp: String::new(), sequence: 1 };
+    let record = Record { dir: own_dir, header, stem, log_name, log, pid_file, shared, replaced: false };
 
-    let Plan { dir, stem, newest, policy, spare, limit, shared, name, .. } = plan;
-    let provisional = LogName { stem: stem.clone(), stamp: String::new(), sequence: 1 };
-    let record = Record {
-        dir,
-        header,
-        stem: stem.clone(),
-        log_name: provisional,
-        log,
-        pid_file,
-        shared,
-        replaced: false,
-    };
-    match sys::fork() {
+    // The halves must not be hit by what is sent to the caller's group before they have left it.
+    let mask = sys::block_all();
+    let forked = sys::fork();
+    if matches!(forked, Ok(Side::Child)) {
+        let start = Start {
+            record,
+            leader_log,
+            null,
+            command,
+            policy,
+            spare,
+            limit,
+            reply,
+            lock: lock.fd().as_raw_fd(),
+            started_at,
+            newest,
+        };
+        become_front(start)
+    }
+    sys::set_signal_mask(mask);
+    let front = match forked {
+        Ok(Side::Parent(front)) => front,
+        Ok(Side::Child) => sys::exit_now(1),
         Err(e) => {
             record.abandon();
-            Err(failure_of(&record, "start a supervisor", e))
+            return Err(Failure::cannot(format!("start a supervisor for {name}"), e));
         }
-        Ok(Side::Child) => {
-            become_front(Start { record, leader_log, command, policy, spare, limit, launcher: theirs })
-        }
-        Ok(Side::Parent(front)) => {
-            drop((theirs, leader_log, command, spare));
-            let answer = attend(&record, &mine, &name, &log_tmp, &pid_tmp, newest.as_ref(), started_at);
-            if answer.is_err() {
-                // The halves have ended or end now: nobody but this process says what is left.
-                drop(mine);
-                let _ = sys::look_until_dead(front);
-                record.abandon();
-            }
-            answer
-        }
+    };
+    drop((reply, leader_log, null, command, spare));
+    let outcome = attend(answer.into(), &record);
+    if outcome.is_err() {
+        // The halves end now: once they have, nobody but this process can say what is left.
+        let _ = sys::look_until_dead(front);
+        record.abandon();
     }
+    outcome
 }
 
-fn failure_of(record: &Record, what: &str, e: io::Error) -> Failure {
-    Failure::cannot(format!("{what} for {}", record.header.name), e)
+/// Reads the answer to its end, and what it means.
+fn attend(mut answer: File, record: &Record) -> Result<Launched> {
+    let name = &record.header.name;
+    let mut bytes = Vec::new();
+    answer.read_to_end(&mut bytes).map_err(|e| {
+        Failure::cannot(format!("launch {name}"), format!("its supervisor cannot be heard: {e}"))
+    })?;
+    let end = memchr::memchr(b'\n', &bytes).map_or(0, |at| at + 1);
+    let (line, errno) = bytes.split_at(end);
+    match serde_json::from_slice(line) {
+        Ok(Reply::Failed { what, why }) => Err(Failure::cannot(format!("{what} for {name}"), why)),
+        Ok(Reply::Released { pid, log }) => {
+            if let Ok(errno) = <[u8; 4]>::try_from(errno) {
+                let failure = ExecFailure { errno: i32::from_ne_bytes(errno) };
+                let program = record.header.command.first().cloned().unwrap_or_default();
+                let cause = io::Error::from_raw_os_error(failure.errno);
+                return Err(Failure::cannot(format!("execute {program}"), cause).code(failure.code()));
+            }
+            match LogName::parse(&log) {
+                Some(log) => Ok(Launched { pid, log }),
+                None => Err(Failure::cannot(
+                    format!("launch {name}"),
+                    format!("its supervisor names no log: {log}"),
+                )),
+            }
+        }
+        Err(_) => Err(Failure::cannot(
+            format!("launch {name}"),
+            "its supervisor ended before the command was started",
+        )
+        .hint("try again; if it happens again, look for what kills it: dmesg, ulimit -u")),
+    }
 }
 
 /// Removes what launches left that did not come to an end: their locks are free.
-fn sweep_unfinished(dir: &RunDir) {
-    for entry in dir.entries().unwrap_or_default() {
+fn sweep_unfinished(dir: &RunDir, survey: &Survey) {
+    for entry in &survey.entries {
         if let DirEntry::New(file) = entry
-            && let Ok(Some((open, _))) = dir.open_file(&file, OFlags::RDONLY)
+            && let Ok(Some((open, _))) = dir.open_file(file, OFlags::RDONLY)
             && matches!(probe(&open), Ok(Probe::Free))
         {
             // Somebody else's leftovers, in a directory that is perhaps not ours: no reason not to launch.
-            let _ = dir.remove(&file);
+            let _ = dir.remove(file);
         }
     }
 }
 
-fn create_files(plan: &Plan, log_tmp: &str, pid_tmp: &str) -> io::Result<(File, File, File)> {
+/// The log (locked), the leader's own description of it, and the PID file (locked).
+fn create_files(dir: &RunDir, job: &str, shared: bool) -> io::Result<(File, File, File)> {
     let busy = |_| io::Error::from(io::ErrorKind::WouldBlock);
-    let log = plan.dir.create_file(log_tmp, OFlags::RDWR | OFlags::APPEND, plan.shared)?;
+    let log = dir.create_file(&new_log(job), OFlags::RDWR | OFlags::APPEND, shared)?;
     log.try_lock().map_err(busy)?;
-    // The leader's own description: the lock must not live on in it.
-    let leader_log = plan
-        .dir
-        .open_file(log_tmp, OFlags::WRONLY | OFlags::APPEND)
+    // A description of the leader's own: the lock must not live on in it.
+    let leader_log = dir
+        .open_file(&new_log(job), OFlags::WRONLY | OFlags::APPEND)
         .map_err(|f| io::Error::other(f.message))?
         .ok_or(io::ErrorKind::NotFound)?
         .0;
-    let pid_file = plan.dir.create_file(pid_tmp, OFlags::RDWR, plan.shared)?;
+    // Opened without blocking in case it were no plain file; the job writes like anybody.
+    rustix::io::ioctl_fionbio(&leader_log, false)?;
+    let pid_file = dir.create_file(&new_pid(job), OFlags::RDWR, shared)?;
     pid_file.try_lock().map_err(busy)?;
     Ok((log, leader_log, pid_file))
 }
 
-fn command(plan: &Plan, job: &str, leader_log: &File) -> sys::Command {
+fn command(plan: &Plan, dir: &RunDir, job: &str) -> sys::Command {
     let mut environment = plan.environment.clone();
     environment.insert("TB_JOB".into(), job.into());
     environment.insert("TB_NAME".into(), plan.name.as_str().into());
-    environment.insert("TB_LOG_DIR".into(), plan.dir.absolute().into());
+    environment.insert("TB_LOG_DIR".into(), dir.absolute().into());
     match &plan.owner {
         Some(owner) => environment.insert("TB_OWNER".into(), owner.into()),
-        None => environment.remove(std::ffi::OsStr::new("TB_OWNER")),
+        None => environment.remove(OsStr::new("TB_OWNER")),
     };
     // An argument cannot hold a NUL byte: it came from a NUL-terminated string.
     let strings = |bytes: Vec<u8>| CString::new(bytes).ok();
@@ -252,228 +267,13 @@ fn command(plan: &Plan, job: &str, leader_log: &File) -> sys::Command {
         .iter()
         .filter_map(|(k, v)| strings([k.as_bytes(), b"=", v.as_bytes()].concat()))
         .collect();
-    let path = environment.get(std::ffi::OsStr::new("PATH")).cloned().map_or_else(
+    let path = environment.get(OsStr::new("PATH")).cloned().map_or_else(
         // What the C library uses where there is no PATH (confstr(3), _CS_PATH).
         || b"/bin:/usr/bin".to_vec(),
         OsStringExt::into_vec,
     );
     let mut command = sys::Command::new(argv, envp, &path);
     command.new_session = true;
-    command.stdio = [None, Some(leader_log.as_raw_fd()), Some(leader_log.as_raw_fd())];
     command.keep.clone_from(&plan.keep_fds);
     command
-}
-
-/// The launcher's part after the fork.
-fn attend(
-    record: &Record,
-    supervisor: &OwnedFd,
-    name: &Name,
-    log_tmp: &str,
-    pid_tmp: &str,
-    newest: Option<&LogName>,
-    started_at: Timestamp,
-) -> Result<Launched> {
-    let died = || {
-        Failure::cannot(format!("launch {name}"), "its supervisor ended before the command was started")
-            .hint("try again; if it happens again, look for what kills it: dmesg, ulimit -u")
-    };
-    let pid = match receive(supervisor) {
-        Some(Reply::Ready { pid }) => pid,
-        Some(Reply::Failed { what, why }) => return Err(Failure::cannot(format!("{what} for {name}"), why)),
-        _ => return Err(died()),
-    };
-    let log = publish_log(&record.dir, log_tmp, &record.stem, started_at, newest)
-        .map_err(|e| failure_of(record, "publish the log", e))?;
-    let undo = |e: io::Error| {
-        let _ = record.dir.remove(&log.file());
-        failure_of(record, "publish the PID file", e)
-    };
-    record.dir.rename(pid_tmp, &record.stem.pid_file(), true).map_err(undo)?;
-    let undo_all = || {
-        let _ = record.dir.remove(&log.file());
-        let _ = record.dir.remove(&record.stem.pid_file());
-    };
-    if post(supervisor, &Go { log: log.file() }).is_err() {
-        undo_all();
-        return Err(died());
-    }
-    match receive(supervisor) {
-        Some(Reply::Started) => Ok(Launched { pid, log }),
-        Some(Reply::ExecFailed { errno }) => {
-            undo_all();
-            let failure = ExecFailure { errno };
-            let program = record.header.command.first().cloned().unwrap_or_default();
-            let cause = io::Error::from_raw_os_error(errno);
-            Err(Failure::cannot(format!("execute {program}"), cause).code(failure.code()))
-        }
-        // The monitor was killed after it had been told to go: the front has the job, and the record will say.
-        _ => Ok(Launched { pid, log }),
-    }
-}
-
-fn post<T: Serialize>(socket: &OwnedFd, message: &T) -> io::Result<()> {
-    let bytes = serde_json::to_vec(message).map_err(io::Error::other)?;
-    send(socket, &bytes, SendFlags::NOSIGNAL)?;
-    Ok(())
-}
-
-fn receive<T: for<'a> Deserialize<'a>>(socket: &OwnedFd) -> Option<T> {
-    let mut bytes = vec![0u8; 8192];
-    loop {
-        match recv(socket, &mut bytes[..], RecvFlags::empty()) {
-            Ok((n, _)) => return serde_json::from_slice(&bytes[..n]).ok(),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return None,
-        }
-    }
-}
-
-// ---------------------------------------------------------------------------------------------------
-// In the forked copies: nothing here returns to the launcher's code
-// ---------------------------------------------------------------------------------------------------
-
-struct Start {
-    record: Record,
-    leader_log: File,
-    command: sys::Command,
-    policy: Policy,
-    spare: Option<Spare>,
-    limit: Option<Duration>,
-    launcher: OwnedFd,
-}
-
-impl Start {
-    fn fail(&self, what: &str, why: &io::Error) -> ! {
-        self.record.abandon();
-        let _ = post(&self.launcher, &Reply::Failed { what: what.to_owned(), why: why.to_string() });
-        sys::exit_now(1)
-    }
-
-    fn or_fail<T>(&self, what: &str, result: io::Result<T>) -> T {
-        match result {
-            Ok(value) => value,
-            Err(e) => self.fail(what, &e),
-        }
-    }
-}
-
-/// What both halves do first: out of the caller's session, adopt orphans, hear signals, look like nobody.
-fn settle() -> io::Result<SignalFd> {
-    nix::unistd::setsid()?;
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    sys::ignore(Signal::SIGXFSZ);
-    sys::ignore(Signal::SIGPIPE);
-    // A terminal of the past, a resource monitor: nothing but a request ends a half.
-    for signal in [Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGQUIT, Signal::SIGALRM] {
-        sys::ignore(signal);
-    }
-    SignalFd::block(&HEARD)
-}
-
-/// The record must fit where the job's own limit ends: soft limits go up to the hard ones, after the leader
-/// has inherited the caller's.
-fn raise_limits() {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    for resource in [Resource::RLIMIT_FSIZE, Resource::RLIMIT_NOFILE] {
-        if let Ok((_, hard)) = getrlimit(resource) {
-            // A limit that stays as it was is no worse than before.
-            let _ = setrlimit(resource, hard, hard);
-        }
-    }
-}
-
-fn become_front(start: Start) -> ! {
-    let mut keep = start.record.fds();
-    keep.extend([start.leader_log.as_raw_fd(), start.launcher.as_raw_fd()]);
-    keep.extend(&start.command.keep);
-    sys::close_all_except(&keep);
-    let settled = sys::null_stdio().and_then(|()| {
-        sys::set_title(COMM);
-        rustix::thread::set_name(c"tb-supervise")?;
-        settle()
-    });
-    let signals = start.or_fail("start a supervisor", settled);
-    let (words, tell) =
-        start.or_fail("start a supervisor", pipe_with(PipeFlags::CLOEXEC).map_err(Into::into));
-    let front = Ident::me();
-    let started = Instant::now();
-    let monitor = match start.or_fail("start a supervisor", sys::fork()) {
-        Side::Child => {
-            drop((words, signals));
-            become_monitor(start, front, tell)
-        }
-        Side::Parent(pid) => pid,
-    };
-    let words = File::from(words);
-    keep = start.record.fds();
-    keep.extend([words.as_raw_fd(), signals.fd().as_raw_fd()]);
-    // The launcher's socket, the leader's log and a jobserver's descriptors go; nothing drops them again.
-    sys::close_all_except(&keep);
-    let Start { record, policy, spare, limit, leader_log, launcher, command } = start;
-    std::mem::forget((leader_log, launcher, tell, command));
-    leave_the_callers_place();
-    halves::front(record, policy, spare, limit, started, signals, &words, monitor)
-}
-
-fn become_monitor(mut start: Start, front: Ident, tell: OwnedFd) -> ! {
-    let signals = start.or_fail("start a supervisor", settle());
-    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from);
-    let (barrier, release) = start.or_fail("start a supervisor", pipe());
-    let (errors, report) = start.or_fail("start a supervisor", pipe());
-    start.command.barrier = Some(barrier.as_raw_fd());
-    start.command.close_first = vec![release.as_raw_fd()];
-    let spawned = start.command.spawn(report.as_raw_fd());
-    let pid = start.or_fail("start the command", spawned);
-    drop((barrier, report));
-    leave_the_callers_place();
-    let leader = Ident { pid, start: process::read_stat(pid).map_or(0, |s| s.start) };
-    let header = &mut start.record.header;
-    (header.pid, header.start) = (leader.pid, leader.start);
-    let me = Ident::me();
-    header.supervisors = vec![(front.pid, front.start), (me.pid, me.start)];
-    // From here on a failure ends this process, and with it the barrier's other end: the leader vanishes.
-    let begun = start.record.begin();
-    start.or_fail("write the log's header", begun);
-    let written = (&start.record.pid_file).write_all(format!("{pid}\n").as_bytes());
-    start.or_fail("write the PID file", written);
-    let posted = post(&start.launcher, &Reply::Ready { pid });
-    start.or_fail("talk to the launcher", posted);
-    let Some(Go { log }) = receive(&start.launcher) else {
-        // The launcher is dead: nobody will ever have heard of this job.
-        start.record.abandon();
-        sys::exit_now(1)
-    };
-    if let Some(name) = LogName::parse(&log) {
-        start.record.log_name = name;
-    }
-    let tell = File::from(tell);
-    // A front that is stopped must not hold up the monitor.
-    let _ = rustix::io::ioctl_fionbio(&tell, true);
-    Word::Begin { header: Box::new(start.record.header.clone()), log }.tell(&tell);
-    let started = Instant::now();
-    let released = File::from(release).write_all(b"g");
-    start.or_fail("start the command", released);
-    let mut errno = [0u8; 4];
-    if File::from(errors).read_exact(&mut errno).is_ok() {
-        let _ = sys::look_until_dead(pid);
-        Word::Recorded.tell(&tell);
-        let _ = post(&start.launcher, &Reply::ExecFailed { errno: i32::from_ne_bytes(errno) });
-        sys::exit_now(1)
-    }
-    let _ = post(&start.launcher, &Reply::Started);
-    let mut keep = start.record.fds();
-    keep.extend([tell.as_raw_fd(), signals.fd().as_raw_fd()]);
-    sys::close_all_except(&keep);
-    let Start { record, policy, spare, limit, leader_log, launcher, command } = start;
-    std::mem::forget((leader_log, launcher, command));
-    let known = Known { record, policy, tree: Tree::new(spare), leader, limit, started };
-    halves::monitor(known, signals, tell)
-}
-
-/// A half must not keep a file system busy or be bound by the caller's soft limits. The leader, forked before,
-/// has both as the caller has them.
-fn leave_the_callers_place() {
-    let _ = std::env::set_current_dir("/");
-    raise_limits();
 }

@@ -1,7 +1,7 @@
 //! Starting a leader, watching it, stopping a tree (CONTRACT.md §6).
 //!
 //! `machine` decides, as a pure function of events; `tree` acts on processes and `record` on the two files;
-//! `halves` drives the three for a background job; `launch` brings a job into being, `stop` ends one from
+//! `halves` drives the three for a background job; `launch` and `start` bring a job into being, `stop` ends one from
 //! outside.
 
 mod evidence;
@@ -10,6 +10,7 @@ mod launch;
 mod machine;
 mod record;
 mod request;
+mod start;
 mod stop;
 mod tree;
 mod words;

@@ -8,7 +8,7 @@ mod python;
 
 use cli::Cli;
 use std::ffi::OsString;
-use tb_shared::contract::{DirLock, Job, LogName, Name, RunDir, Stem, find, list, read_pid_file};
+use tb_shared::contract::{DirLock, Job, Name, RunDir, Scope, Stem, Survey, find, survey};
 use tb_shared::process::Here;
 use tb_shared::report::{Depth, Report};
 use tb_shared::supervise::{self, Launched, Plan, Policy, Spare};
@@ -36,17 +36,13 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
     let nesting = supervise::nesting();
     let mut lock = DirLock::take(&dir)?;
     lock.check_that_locks_work(&dir)?;
-    let name = match settings.name.clone().or(command.name.clone()) {
-        Some(name) => name,
-        None => next_handle(&dir, &mut lock)?,
-    };
-    let (stem, newest) = free_stem(&dir, &here, &name, &settings)?;
+    let chosen = settings.name.clone().or(command.name.clone());
+    let (name, stem, survey) = place(&dir, &here, &mut lock, chosen, &settings)?;
     let policy = Policy { grace: settings.grace, leaks: cli.leaks, allow_empty: cli.allow_empty };
     let plan = Plan {
-        dir: RunDir::create(&path)?,
         name: name.clone(),
+        newest: survey.newest(&stem),
         stem,
-        newest,
         owner: settings.owner.clone(),
         command: command.argv,
         environment: environment::of(&cli)?,
@@ -57,12 +53,12 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
         limit: cli.limit,
         shared: cli.shared,
     };
-    let launched = supervise::launch(plan, &lock, &here)?;
+    let launched = supervise::launch(&dir, &survey, plan, &lock, &here)?;
     drop(lock);
     let context = Context {
         path: path.clone(),
         dir: Some(dir),
-        scope: tb_shared::contract::Scope { owner: settings.owner.clone(), all: cli.common.all_owners },
+        scope: Scope { owner: settings.owner.clone(), all: cli.common.all_owners },
         here,
     };
     tell(&cli, &context, &name, &launched)?;
@@ -124,57 +120,35 @@ impl Settings {
     }
 }
 
-/// The next automatic handle; one that somebody's file already bears is passed over.
-fn next_handle(dir: &RunDir, lock: &mut DirLock) -> Result<Name> {
-    let taken = dir.entries()?;
-    loop {
-        let number = lock.next_number().map_err(|e| Failure::cannot("write the last job number", e))?;
-        let name = Name::handle(number);
-        let stem = name.plain_stem();
-        let is_taken = taken.iter().any(|entry| match entry {
-            tb_shared::contract::DirEntry::Pid(found) => Some(found) == stem.as_ref(),
-            tb_shared::contract::DirEntry::Log(log) => Some(&log.stem) == stem.as_ref(),
-            _ => false,
-        });
-        if !is_taken {
-            return Ok(name);
+/// The name that the job gets, its stem, and what the directory holds; refused while the name runs.
+fn place(
+    dir: &RunDir,
+    here: &Here,
+    lock: &mut DirLock,
+    chosen: Option<Name>,
+    settings: &Settings,
+) -> Result<(Name, Stem, Survey)> {
+    let (name, survey) = match chosen {
+        Some(name) => {
+            let survey = survey(dir, here, &name)?;
+            (name, survey)
         }
-    }
-}
-
-/// The stem that the name gets, and its newest log; refused while the name runs.
-fn free_stem(dir: &RunDir, here: &Here, name: &Name, settings: &Settings) -> Result<(Stem, Option<LogName>)> {
-    if let Some(job) = find(dir, here, name)?
-        && (job.state.is_running() || job.state.elsewhere)
-    {
-        return Err(already_running(&job, name, settings));
-    }
-    // The plain stem, unless its files belong, by their header, to another name.
-    let hashed = name.hashed_stem();
-    let stem = match name.plain_stem() {
-        None => hashed,
-        Some(plain) => {
-            let other = list_stem(dir, here, &plain)?
-                .is_some_and(|job| job.header().is_some_and(|h| h.name != name.as_str()));
-            if other { hashed } else { plain }
-        }
+        None => loop {
+            let number = lock.next_number().map_err(|e| Failure::cannot("write the last job number", e))?;
+            let name = Name::handle(number);
+            let survey = survey(dir, here, &name)?;
+            // A handle that somebody's file already bears is passed over.
+            if !name.plain_stem().is_some_and(|stem| survey.has(&stem)) {
+                break (name, survey);
+            }
+        },
     };
-    // What is no plain file in the PID file's place is named here, before anything is made.
-    read_pid_file(dir, &stem)?;
-    let newest = dir
-        .entries()?
-        .into_iter()
-        .filter_map(|entry| match entry {
-            tb_shared::contract::DirEntry::Log(log) if log.stem == stem => Some(log),
-            _ => None,
-        })
-        .max_by(|a, b| a.order().cmp(&b.order()));
-    Ok((stem, newest))
-}
-
-/// The job whose files have this stem, whatever its name.
-fn list_stem(dir: &RunDir, here: &Here, stem: &Stem) -> Result<Option<Job>> {
-    Ok(list(dir, here)?.jobs.into_iter().find(|job| job.stem == *stem))
+    if let Some(job) = survey.job.as_ref().filter(|job| job.state.is_running() || job.state.elsewhere) {
+        return Err(already_running(job, &name, settings));
+    }
+    let plain = name.plain_stem().filter(|_| !survey.plain_is_anothers);
+    let stem = plain.unwrap_or_else(|| name.hashed_stem());
+    Ok((name, stem, survey))
 }
 
 fn already_running(job: &Job, name: &Name, settings: &Settings) -> Failure {
@@ -206,13 +180,7 @@ fn tell(cli: &Cli, context: &Context, name: &Name, launched: &Launched) -> Resul
     let log = context.path.join(launched.log.file());
     if cli.common.json {
         let Some(dir) = &context.dir else { return Ok(()) };
-        let all = Context {
-            scope: tb_shared::contract::Scope { owner: None, all: true },
-            path: context.path.clone(),
-            dir: None,
-            here: context.here.clone(),
-        };
-        let job = find(dir, &all.here, name)?.ok_or_else(|| context.not_tracked(name))?;
+        let job = find(dir, &context.here, name)?.ok_or_else(|| context.not_tracked(name))?;
         out.json(&Report::of(dir, &context.here, &job, Depth { lines: 15, processes: true })?)?;
     } else {
         let shown = out.safe(name.as_str()).into_owned();
