@@ -1,2 +1,41 @@
-//! placeholder
-fn main() {}
+//! Man pages and shell completions of the tools, from their own command lines: `tb-docs DIR` writes
+//! `DIR/man/tb-x.1` and `DIR/completions/{tb-x.bash,_tb-x,tb-x.fish}`.
+
+use clap_complete::Shell;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// One line for each tool, `("tb-x", tb_x::cli::command)`, in the order of the README. A test in `tests/`
+/// finds the tool that is missing here.
+const TOOLS: &[(&str, fn() -> clap::Command)] = &[];
+
+fn main() -> ExitCode {
+    let Some(dir) = std::env::args_os().nth(1) else {
+        eprintln!("tb-docs: cannot write man pages: no directory was given\n  usage: tb-docs DIR");
+        return ExitCode::from(2);
+    };
+    match write(Path::new(&dir)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("tb-docs: cannot write man pages and completions to {}: {e}", dir.to_string_lossy());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write(dir: &Path) -> std::io::Result<()> {
+    let (man, completions) = (dir.join("man"), dir.join("completions"));
+    fs::create_dir_all(&man)?;
+    fs::create_dir_all(&completions)?;
+    for (name, command) in TOOLS {
+        let command = command().name(*name).bin_name(*name);
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command.clone()).section("1").manual("tb").render(&mut page)?;
+        fs::write(man.join(format!("{name}.1")), page)?;
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            clap_complete::generate_to(shell, &mut command.clone(), *name, &completions)?;
+        }
+    }
+    Ok(())
+}
