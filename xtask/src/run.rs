@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, mpsc};
@@ -83,10 +84,14 @@ pub(crate) fn cargo(words: &[&str]) -> Command {
     cargo
 }
 
+/// What a command is called, for messages.
+fn name(command: &Command) -> String {
+    Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 /// Shows a command line to the person who waits for it.
 pub(crate) fn show(command: &Command) {
-    let name = std::path::Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy();
-    let line = command.get_args().fold(name.into_owned(), |line, arg| line + " " + &arg.to_string_lossy());
+    let line = command.get_args().fold(name(command), |line, arg| line + " " + &arg.to_string_lossy());
     eprintln!("$ {line}");
 }
 
@@ -100,7 +105,7 @@ pub(crate) struct Ended {
 
 /// Runs a child to its end, or to the end of its time.
 pub(crate) fn run(command: &mut Command, limit: Duration) -> Result<Ended> {
-    let name = command.get_program().to_string_lossy().into_owned();
+    let name = name(command);
     let interrupts = interrupts()?;
     check_interrupt()?;
     let start = Instant::now();
@@ -164,7 +169,7 @@ fn code(status: ExitStatus) -> i32 {
 /// Runs a child that must succeed, and shows its command line.
 pub(crate) fn demand(command: &mut Command, limit: Duration) -> Result {
     show(command);
-    let name = command.get_program().to_string_lossy().into_owned();
+    let name = name(command);
     match run(command, limit)?.code {
         0 => Ok(()),
         code => Err(Failure::new(format!("{name} failed with exit code {code}"))),

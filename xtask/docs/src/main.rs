@@ -6,9 +6,12 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
+/// A tool's name and its command line.
+type Tool = (&'static str, fn() -> clap::Command);
+
 /// One line for each tool, `("tb-x", tb_x::cli::command)`, in the order of the README. A test in `tests/`
 /// finds the tool that is missing here.
-const TOOLS: &[(&str, fn() -> clap::Command)] = &[];
+const TOOLS: &[Tool] = &[];
 
 fn main() -> ExitCode {
     let Some(dir) = std::env::args_os().nth(1) else {
