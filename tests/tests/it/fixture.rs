@@ -135,7 +135,7 @@ fn the_end_is_what_the_words_say() {
     assert_eq!(scene.fixture("ignore TERM kill-self SIGTERM").run().signal, Some(15));
     scene.fixture("exit 0").run().ok();
     scene.fixture("-- false").run().expect(1);
-    scene.fixture("exec no-such-command-anywhere").run().expect(127);
+    scene.fixture("exec /nowhere/no-such-command").run().expect(127);
     scene.fixture("exec /").run().expect(126);
     assert_eq!(scene.fixture("life 1 hold").run().signal, Some(14), "SIGALRM ends what outlives its life");
 }

@@ -55,6 +55,12 @@ fn project(blocks: &[Block], section: &str) -> Scene {
     scene.file("home/.local/share/tb/tb.mk", tb_mk);
     let home = scene.path("home");
     scene.set_env("HOME", home);
+    // `python` is the one that has pytest, as in an activated environment.
+    let python = tb_tests::python();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut dirs = vec![tb_tests::bin_dir(), python.parent().expect("it is in a directory").to_owned()];
+    dirs.extend(std::env::split_paths(&path));
+    scene.set_env("PATH", std::env::join_paths(dirs).expect("no colons in our directories"));
     for block in blocks.iter().filter(|b| b.section == section && b.tag == "make test") {
         scene.file("Makefile", &block.text);
     }
@@ -102,7 +108,7 @@ fn every_tagged_block_is_in_a_section_that_is_run() {
     for block in blocks(&readme) {
         match block.tag.as_str() {
             "sh test" | "make test" => {
-                assert!(run.contains(&block.section.as_str()), "no test runs {:?}", block.section)
+                assert!(run.contains(&block.section.as_str()), "no test runs {:?}", block.section);
             }
             other => panic!("a block tagged {other:?}: tag it `sh test`, or indent what is not to be run"),
         }
