@@ -261,3 +261,65 @@ fn start_of(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = command("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn exit_codes_and_signals_are_told() {
+        let code = |script: &str| run(&mut shell(script), Duration::from_secs(60)).map(|e| e.code).ok();
+        assert_eq!(code("exit 7"), Some(7));
+        assert_eq!(code("kill -9 $$"), Some(137));
+        assert!(demand(&mut shell("exit 1"), Duration::from_secs(60)).is_err());
+    }
+
+    #[test]
+    fn a_child_whose_time_is_up_goes_with_its_group() {
+        let mark = format!("TB_TEST_XTASK=group-{}", std::process::id());
+        let (key, value) = mark.split_once('=').expect("written above");
+        let mut command = shell("sleep 300 & sleep 300");
+        let ended = run(command.env(key, value), Duration::from_millis(300));
+        assert!(ended.is_err_and(|e| e.message.contains("still ran")));
+        // Whoever was killed with the group may be a zombie for a moment; those have no environment.
+        assert_eq!(stop_marked(&mark), [""; 0]);
+    }
+
+    #[test]
+    fn what_left_the_group_is_found_by_its_mark() {
+        let mark = format!("TB_TEST_XTASK=mark-{}", std::process::id());
+        let (key, value) = mark.split_once('=').expect("written above");
+        let mut command = shell("setsid sleep 300 >/dev/null 2>&1 &");
+        let started = run(command.env(key, value), Duration::from_secs(60));
+        assert!(started.is_ok_and(|e| e.code == 0));
+        assert!(stop_marked(&mark).iter().any(|line| line.contains("sleep 300")));
+        assert_eq!(stop_marked(&mark), [""; 0]);
+    }
+
+    #[test]
+    fn output_is_kept() {
+        let limit = Duration::from_secs(60);
+        assert!(
+            matches!(output(&mut shell("echo a; echo b; exit 3"), limit), Ok((3, text)) if text == "a\nb\n")
+        );
+        assert!(
+            matches!(tee(&mut shell("printf 'no end of line'"), limit), Ok((0, text)) if text == "no end of line")
+        );
+    }
+
+    #[test]
+    fn what_would_disturb_is_not_handed_on() {
+        let removed: Vec<_> =
+            command("true").get_envs().filter(|(_, v)| v.is_none()).map(|(k, _)| k.to_owned()).collect();
+        for (key, _) in std::env::vars_os() {
+            let disturbs = ["TB_", "GLUDD_", "PYTEST_"].iter().any(|p| key.to_string_lossy().starts_with(p));
+            assert!(!disturbs || removed.contains(&key), "{} is handed on", key.to_string_lossy());
+        }
+    }
+}

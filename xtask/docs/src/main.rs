@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         eprintln!("tb-docs: cannot write man pages: no directory was given\n  usage: tb-docs DIR");
         return ExitCode::from(2);
     };
-    match write(Path::new(&dir)) {
+    match write(Path::new(&dir), TOOLS) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("tb-docs: cannot write man pages and completions to {}: {e}", dir.to_string_lossy());
@@ -27,11 +27,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn write(dir: &Path) -> std::io::Result<()> {
+fn write(dir: &Path, tools: &[Tool]) -> std::io::Result<()> {
     let (man, completions) = (dir.join("man"), dir.join("completions"));
     fs::create_dir_all(&man)?;
     fs::create_dir_all(&completions)?;
-    for (name, command) in TOOLS {
+    for (name, command) in tools {
         let command = command().name(*name).bin_name(*name);
         let mut page = Vec::new();
         clap_mangen::Man::new(command.clone()).section("1").manual("tb").render(&mut page)?;
@@ -41,4 +41,30 @@ fn write(dir: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_tool_gets_a_page_and_three_completions() {
+        let dir = tempfile::tempdir().expect("a temporary directory can be made");
+        let sample: Tool =
+            ("tb-sample", || clap::Command::new("x").about("does little").arg(clap::arg!(--often)));
+        write(dir.path(), &[sample]).expect("they are written");
+        let read = |name: &str| fs::read_to_string(dir.path().join(name)).expect(name);
+        let page = read("man/tb-sample.1");
+        assert!(page.contains(".TH tb-sample 1") && page.contains("does little"), "{page}");
+        for name in ["tb-sample.bash", "_tb-sample", "tb-sample.fish"] {
+            assert!(read(&format!("completions/{name}")).contains("often"), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_list_can_be_parsed_by_clap() {
+        for (name, command) in TOOLS {
+            command().name(*name).debug_assert();
+        }
+    }
 }
