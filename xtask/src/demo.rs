@@ -47,15 +47,15 @@ impl Stage {
         let log = log.ok_or_else(|| Failure::new("tb-launch did not say where the log is"))?;
         let log = self.dir.join(log.trim());
 
-        println!("\nIts state, asked in the next instant (exit code 3: it runs):");
+        println!("\nWhat is tracked here, asked in the next instant:");
         let status = self.step("tb-status", &[], &[0])?;
         expect("tb-status", &status, "RUNNING")?;
-        println!("\nA moment later: it is in its slow test, and the tests before it can be read already.");
+        println!("\nA moment later it is in its slow test (exit code 3: it runs):");
         self.until_in(&log, "test_slow")?;
         let status = self.step("tb-status", &[JOB], &[3])?;
         expect("tb-status", &status, "RUNNING")?;
 
-        println!("\nNow until it ends (exit code 1: the suite failed, as it was meant to):");
+        println!("\nUntil it ends (exit code 1: it failed, as it was meant to):");
         self.step("tb-wait", &["--timeout", "50s", JOB], &[1])?;
         println!("\nWhat the run said:");
         let results = self.step("tb-results", &["--keep", JOB], &[1])?;
@@ -76,6 +76,7 @@ impl Stage {
     fn step(&self, name: &str, args: &[&str], codes: &[i32]) -> Result<String> {
         println!("\n$ {}", std::iter::once(&name).chain(args).copied().collect::<Vec<_>>().join(" "));
         let (code, text) = run::tee(self.tool(name)?.args(args), LIMIT)?;
+        println!("(exit code {code})");
         if codes.contains(&code) {
             return Ok(text);
         }

@@ -23,7 +23,7 @@ Usage: cargo xtask CHORE
   bench [-n ROUNDS] [CASE...]
                             ratios against the usual tools: launch wait status list guard sweep results
   install [--prefix DIR]    the tools, man pages, completions, tb.mk (default: ~/.local)
-  dist                      the same as target/dist/tb-VERSION-TARGET.tar.gz
+  dist                      the same as target/dist/tb-VERSION-ARCH-linux.tar.gz
 ";
 
 /// Why a chore failed: `cannot VERB OBJECT: cause`, then what to do.
