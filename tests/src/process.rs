@@ -100,6 +100,20 @@ impl Proc {
         })
     }
 
+    /// Waits out the moment of an exec in which a process has neither arguments nor environment: who looked
+    /// then would take it for somebody else's. (Kernel threads never have any.)
+    pub fn settle(self) {
+        for _ in 0..50 {
+            let passing =
+                self.stat().is_some_and(|s| !matches!(s.state, 'Z' | 'X') && s.ppid != 2 && s.ppid != 0)
+                    && fs::read(format!("/proc/{}/cmdline", self.pid)).is_ok_and(|bytes| bytes.is_empty());
+            if !passing {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
     /// Sends a signal to this process and no other: the pidfd is opened before the start time is compared.
     /// Whether it was sent.
     pub fn signal(self, signal: Signal) -> bool {

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 /// What a fixture process wrote of itself when it was ready.
@@ -38,6 +39,7 @@ impl Scene {
     #[track_caller]
     #[expect(clippy::new_without_default, reason = "a scene has effects: whoever wants one says so")]
     pub fn new() -> Scene {
+        LazyLock::force(&ORDINARY_SIGNALS);
         let base = tempfile::Builder::new()
             .prefix("tb-scene-")
             .tempdir()
@@ -238,6 +240,7 @@ impl Scene {
         let token = format!("TB_TEST_SCENE={}", self.token);
         let born: BTreeSet<Proc> = self.births().into_iter().map(|b| b.proc).collect();
         let all = processes();
+        all.iter().for_each(|(p, _)| p.settle());
         let mut ours: BTreeSet<Proc> =
             all.iter().map(|(p, _)| *p).filter(|p| born.contains(p) || p.has_env(&token)).collect();
         loop {
@@ -273,17 +276,20 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        // One look may miss what was being forked: only two empty ones in a row are believed.
+        // One look may miss what was being forked: only two empty ones in a row are believed. What was
+        // seen once is remembered: when its parent has died before it, nothing tells that it was ours.
         let start = Instant::now();
+        let mut seen = BTreeSet::new();
         let mut empty = 0;
         while empty < 2 {
-            let left = self.living();
-            empty = if left.is_empty() { empty + 1 } else { 0 };
-            for proc in &left {
+            seen.extend(self.living());
+            seen.retain(|proc| proc.alive());
+            empty = if seen.is_empty() { empty + 1 } else { 0 };
+            for proc in &seen {
                 proc.kill();
             }
             if start.elapsed() > DEADLINE {
-                eprintln!("a scene could not stop what it had started:\n{}", describe(&left));
+                eprintln!("a scene could not stop what it had started:\n{}", describe(&seen));
                 break;
             }
         }
@@ -294,7 +300,7 @@ impl Drop for Scene {
     }
 }
 
-fn describe(procs: &[Proc]) -> String {
+fn describe<'a>(procs: impl IntoIterator<Item = &'a Proc>) -> String {
     let line = |p: &Proc| {
         let stat = p.stat();
         format!(
@@ -305,7 +311,7 @@ fn describe(procs: &[Proc]) -> String {
             p.command()
         )
     };
-    procs.iter().map(line).collect()
+    procs.into_iter().map(line).collect()
 }
 
 fn birth(line: &str) -> Birth {
@@ -317,6 +323,22 @@ fn birth(line: &str) -> Birth {
         _ => panic!("no birth: {line:?}"),
     }
 }
+
+/// Children begin with default dispositions, whatever the tests were started under (a shell's `&` leaves
+/// SIGINT and SIGQUIT ignored, nohup SIGHUP). What is ignored here gets a handler that does nothing: that
+/// is the same to us, and exec turns a handler, but nothing ignored, into the default.
+static ORDINARY_SIGNALS: LazyLock<()> = LazyLock::new(|| {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|l| l.strip_prefix("SigIgn:"))
+        .and_then(|l| u64::from_str_radix(l.trim(), 16).ok());
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGCHLD] {
+        if mask.is_some_and(|mask| mask >> (signal - 1) & 1 != 0) {
+            signal_hook::flag::register(signal, Arc::default()).expect("these signals can be handled");
+        }
+    }
+});
 
 /// Whether a variable would change what tools, pytest or make do: it is not handed on.
 fn disturbs(key: &OsStr) -> bool {

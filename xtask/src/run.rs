@@ -221,10 +221,12 @@ pub(crate) fn output(command: &mut Command, limit: Duration) -> Result<(i32, Str
 /// Stops every process that has `entry` in its environment, and says which those were.
 pub(crate) fn stop_marked(entry: &str) -> Vec<String> {
     let mut stopped = Vec::new();
-    // One look may miss what was being forked: the second finds it or nothing.
+    let mut empty = 0;
+    // One look may miss what was being forked or executed: two empty ones in a row are believed.
     for _ in 0..50 {
         let found = marked(entry);
-        if found.is_empty() {
+        empty = if found.is_empty() { empty + 1 } else { 0 };
+        if empty == 2 {
             break;
         }
         for (pid, start, line) in found {

@@ -35,8 +35,9 @@ fn commands_run_in_the_scene_with_a_clean_environment() {
 #[test]
 fn a_child_that_does_not_end_is_killed_and_named() {
     let scene = Scene::new();
-    let said =
-        message(|| drop(scene.fixture("print before hold").deadline(Duration::from_millis(500)).run()));
+    let child = scene.fixture("print before hold").deadline(Duration::from_millis(500)).spawn();
+    child.until_stdout("before\n");
+    let said = message(|| drop(child.wait()));
     assert!(
         said.contains("tb-fixture print before hold still ran after 500ms") && said.contains("before\n"),
         "{said}"
@@ -47,7 +48,9 @@ fn a_child_that_does_not_end_is_killed_and_named() {
 #[test]
 fn output_that_is_held_open_is_a_failure_unless_expected() {
     let scene = Scene::new();
-    let said = message(|| drop(scene.fixture("hold-pipe").deadline(Duration::from_millis(500)).run()));
+    let child = scene.fixture("hold-pipe").deadline(Duration::from_millis(500)).spawn();
+    until("it has ended", || child.ended().then_some(()));
+    let said = message(|| drop(child.wait()));
     assert!(said.contains("holds its output open"), "{said}");
     let out = scene.fixture("print all hold-pipe").held_pipes().run().ok();
     assert_eq!(out.stdout, "all\n");
