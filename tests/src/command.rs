@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -23,6 +23,7 @@ pub struct Cmd<'s> {
     program: OsString,
     args: Vec<OsString>,
     prelude: Vec<OsString>,
+    fixture: PathBuf,
     env: Vec<(OsString, Option<OsString>)>,
     cwd: PathBuf,
     stdin: Vec<u8>,
@@ -37,6 +38,7 @@ impl<'s> Cmd<'s> {
             program,
             args: Vec::new(),
             prelude: Vec::new(),
+            fixture: scene.bin_dir().join("tb-fixture"),
             env: Vec::new(),
             cwd: scene.dir().to_owned(),
             stdin: Vec::new(),
@@ -70,7 +72,7 @@ impl<'s> Cmd<'s> {
     }
 
     /// Another working directory than the scene's; relative to that.
-    pub fn cwd(mut self, dir: impl AsRef<std::path::Path>) -> Self {
+    pub fn cwd(mut self, dir: impl AsRef<Path>) -> Self {
         self.cwd = self.scene.dir().join(dir);
         self
     }
@@ -95,8 +97,16 @@ impl<'s> Cmd<'s> {
     }
 
     /// Runs it as user and group 65534 when we are root, as ourselves otherwise.
-    pub fn as_nobody(self) -> Self {
-        if crate::root() { self.through(["as-nobody"]) } else { self }
+    pub fn as_nobody(mut self) -> Self {
+        if !crate::root() {
+            return self;
+        }
+        let open = self.scene.open_bin();
+        if let Ok(name) = Path::new(&self.program).strip_prefix(self.scene.bin_dir()) {
+            self.program = open.join(name).into_os_string();
+        }
+        self.fixture = open.join("tb-fixture");
+        self.through(["as-nobody"])
     }
 
     /// Allows what it started to keep its standard output and error open after its end. Without this a
@@ -122,7 +132,7 @@ impl<'s> Cmd<'s> {
         let mut command = if self.prelude.is_empty() {
             Command::new(&self.program)
         } else {
-            let mut fixture = Command::new(self.scene.bin("tb-fixture"));
+            let mut fixture = Command::new(&self.fixture);
             fixture.args(&self.prelude).arg("exec").arg(&self.program);
             fixture
         };

@@ -3,6 +3,7 @@
 use crate::command::Cmd;
 use crate::process::{Proc, processes};
 use crate::{DEADLINE, NOBODY, until};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -27,6 +28,7 @@ pub struct Scene {
     work: PathBuf,
     token: String,
     bin: PathBuf,
+    open_bin: OnceCell<PathBuf>,
     env: Vec<(OsString, OsString)>,
     nobody: bool,
 }
@@ -55,15 +57,12 @@ impl Scene {
         let token =
             format!("{}-{}", std::process::id(), root.file_name().unwrap_or_default().to_string_lossy());
         let bin = bin_dir();
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::env::join_paths(std::iter::once(bin.clone()).chain(std::env::split_paths(&path)))
-            .expect("no colon in the directory of the tools");
         let env = vec![
             ("TB_TEST_SCENE".into(), token.clone().into()),
             ("TB_TEST_BIRTHS".into(), births.into()),
-            ("PATH".into(), path),
+            ("PATH".into(), path_with(&bin)),
         ];
-        Scene { base, work, token, bin, env, nobody: false }
+        Scene { base, work, token, bin, open_bin: OnceCell::new(), env, nobody: false }
     }
 
     /// A scene that belongs to user and group 65534, whose commands run as such; for anyone but root an
@@ -81,11 +80,8 @@ impl Scene {
             |path: &Path| chown(path, Some(NOBODY), Some(NOBODY)).expect("root may give a directory away");
         give(scene.base.path());
         give(&scene.work);
-        if !open_to_all(&scene.bin) {
-            let bin = scene.base.path().join("bin");
-            copy_tools(&scene.bin, &bin);
-            scene.bin = bin;
-        }
+        scene.bin = scene.open_bin().to_owned();
+        scene.set_env("PATH", path_with(&scene.bin));
         scene.nobody = true;
         scene
     }
@@ -146,6 +142,23 @@ impl Scene {
     #[track_caller]
     pub fn bin(&self, name: &str) -> PathBuf {
         binary_in(&self.bin, name)
+    }
+
+    pub(crate) fn bin_dir(&self) -> &Path {
+        &self.bin
+    }
+
+    /// Where everyone can execute the binaries: where they were built, or, in a repository that is nobody
+    /// else's business, copies of them.
+    pub(crate) fn open_bin(&self) -> &Path {
+        self.open_bin.get_or_init(|| {
+            if open_to_all(&self.bin) {
+                return self.bin.clone();
+            }
+            let open = self.base.path().join("bin");
+            copy_tools(&self.bin, &open);
+            open
+        })
     }
 
     /// Any program.
@@ -414,6 +427,13 @@ pub fn python() -> PathBuf {
         path.display()
     );
     path
+}
+
+/// PATH with a directory before all others.
+fn path_with(dir: &Path) -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(std::iter::once(dir.to_owned()).chain(std::env::split_paths(&path)))
+        .expect("no colon in the directory of the tools")
 }
 
 /// Whether everyone may execute what is in this directory.

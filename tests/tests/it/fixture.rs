@@ -194,6 +194,15 @@ fn nobody_and_limits() {
         .run()
         .ok();
     assert_eq!(out.stdout, "40\n2\n", "POSIX counts files in blocks of 512 bytes");
-    scene.fixture("ids").run().ok();
-    assert_eq!(scene.births().len(), 1, "nobody can register too");
+    scene.fixture("spawn-same [ exit 0 ] wait-children").run().ok();
+    assert_eq!(scene.births().len(), 2, "nobody can register too");
+}
+
+#[test]
+fn a_single_command_as_nobody() {
+    let scene = Scene::new();
+    scene.fixture("spawn-same [ exit 0 ] wait-children").as_nobody().run().ok();
+    assert_eq!(scene.births().len(), 2);
+    let out = scene.sh("touch not-mine").as_nobody().run();
+    assert_eq!(out.code == Some(0), !tb_tests::root());
 }
