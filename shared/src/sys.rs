@@ -347,6 +347,46 @@ pub fn signal_child(pid: i32, signal: c_int) -> io::Result<()> {
     if unsafe { libc::kill(pid, signal) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Dies of a signal, without leaving a core: how a guard says what its command died of. Returns if the signal does
+/// not end a process.
+pub fn die_of(signal: c_int) {
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    // SAFETY: SIG_DFL is no handler; raise touches no memory.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        set_signal_mask(0);
+        libc::raise(signal);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------
+// Numbers as C reads them
+// ---------------------------------------------------------------------------------------------------
+
+/// What strtod(3) makes of a text.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Number {
+    /// The value.
+    pub value: f64,
+    /// How many bytes were read.
+    pub read: usize,
+    /// ERANGE: too large, or too near to zero.
+    pub out_of_range: bool,
+}
+
+/// Reads a number as C does (strtod(3) in the C locale: these programs never set another).
+pub fn strtod(text: &CStr) -> Number {
+    let mut end: *mut c_char = std::ptr::null_mut();
+    // SAFETY: the text is NUL-terminated and `end` a valid place; errno is this thread's own.
+    unsafe {
+        *libc::__errno_location() = 0;
+        let value = libc::strtod(text.as_ptr(), &raw mut end);
+        let out_of_range = *libc::__errno_location() == libc::ERANGE;
+        let read = usize::try_from(end.cast_const().offset_from(text.as_ptr())).unwrap_or(0);
+        Number { value, read, out_of_range }
+    }
+}
+
 // ---------------------------------------------------------------------------------------------------
 // Waiting
 // ---------------------------------------------------------------------------------------------------
@@ -557,6 +597,8 @@ pub struct Command {
     pub closed: [bool; 3],
     /// Descriptors above 2 that the command may have.
     pub keep: Vec<RawFd>,
+    /// Whether it has all descriptors that the caller handed on.
+    pub inherit: bool,
     /// Whether it becomes the leader of a session of its own.
     pub new_session: bool,
     /// The process group it joins, if any.
@@ -594,6 +636,7 @@ impl Command {
             stdio: [None; 3],
             closed: [false; 3],
             keep: Vec::new(),
+            inherit: false,
             new_session: false,
             group: None,
             death_signal: None,
@@ -677,7 +720,9 @@ impl Command {
                     libc::close(fd);
                 }
             }
-            close_above_stderr();
+            if !self.inherit {
+                close_above_stderr();
+            }
             for &fd in &self.keep {
                 libc::fcntl(fd, libc::F_SETFD, 0);
             }

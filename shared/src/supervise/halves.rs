@@ -4,85 +4,42 @@
 //! everything that the monitor had is its child, and it goes on from what it was told, alone. Both are
 //! single-threaded, subreapers, and in sessions of their own.
 
-use super::machine::{Action, Ask, Event, LeaderEnd, Machine, Policy, Timer, verdict};
+use super::acting::{Acting, End, Known, Role, sleep_on};
+use super::machine::{Ask, LeaderEnd, verdict};
 use super::record::Record;
-use super::tree::{Left, SPARED, Spare, Tree};
-use super::words::{Death, Told, Word};
-use super::{COMM, GUARD_COMM, Request};
-use crate::contract::{Footer, Leftover, Reason, Stopping, VERSION, now, rfc3339};
+use super::tree::{SPARED, Tree};
+use super::words::{Told, Word};
+use super::{COMM, Request};
+use crate::contract::{Footer, Stopping, VERSION, rfc3339};
 use crate::process::{self, Handle, Ident};
-use crate::sys::{self, Arrived, Children, SignalFd, Which, signal_name};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::sys::{self, Children, SignalFd, Which, signal_name};
 use std::fs::File;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-/// How long a moment of repeated KILL is.
-const ROUND: Duration = Duration::from_millis(20);
 /// How long a record that cannot be written waits for room.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// The signals that a half reads instead of taking.
-pub(super) const HEARD: [i32; 5] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, sys::REQUEST];
-
-/// What both halves know from the start.
-pub(super) struct Known {
-    pub record: Record,
-    pub policy: Policy,
-    pub tree: Tree,
-    pub leader: Ident,
-    pub limit: Option<Duration>,
-    /// When the leader was let go.
-    pub started: Instant,
-}
-
-/// A half that acts: the monitor, or the front that has taken over.
-struct Acting {
-    known: Known,
-    machine: Machine,
-    signals: SignalFd,
+/// A half of a job: it has the job's two files.
+pub(super) struct JobHalf {
+    record: Record,
     /// To the front; `None` in the front itself.
     twin: Option<File>,
     /// Where a leader that could not execute its command has left errno; empty if it could.
     exec_error: Option<File>,
-    timer: Option<(Timer, Instant)>,
-    limit: Option<Instant>,
-    death: Option<Death>,
-    leaked: Vec<Leftover>,
-    nested: Vec<Leftover>,
-    survivors: Vec<Leftover>,
-    strongest: Option<i32>,
 }
 
 /// The monitor's life, from the leader's start to the record.
-pub(super) fn monitor(known: Known, signals: SignalFd, twin: File, exec_error: File) -> ! {
-    let limit = known.limit.map(|l| known.started + l);
-    let machine = Machine::new(known.policy);
-    let acting = Acting {
-        known,
-        machine,
-        signals,
-        twin: Some(twin),
-        exec_error: Some(exec_error),
-        timer: None,
-        limit,
-        death: None,
-        leaked: vec![],
-        nested: vec![],
-        survivors: vec![],
-        strongest: None,
-    };
-    acting.live(vec![])
+pub(super) fn monitor(known: Known, record: Record, signals: SignalFd, twin: File, exec_error: File) -> ! {
+    let role = JobHalf { record, twin: Some(twin), exec_error: Some(exec_error) };
+    Acting::new(known, role, signals).live(vec![])
 }
 
-/// The front's life: asleep until the monitor has died, then whatever is left to do.
-#[expect(clippy::too_many_arguments, reason = "a forked copy takes over all that it was given, once")]
+/// The front's life: asleep until the monitor has died, then whatever is left to do. The leader in `known` is not
+/// known yet.
 pub(super) fn front(
+    mut known: Known,
     mut record: Record,
-    policy: Policy,
-    spare: Option<Spare>,
-    limit: Option<Duration>,
-    started: Instant,
     signals: SignalFd,
     words: &File,
     monitor: i32,
@@ -92,21 +49,21 @@ pub(super) fn front(
         .and_then(|stat| Handle::open(Ident { pid: monitor, start: stat.start }).ok().flatten());
     while !matches!(sys::look(Which::Pid(monitor), true), Ok(Children::Dead(_) | Children::None)) {
         let Some(heard) = signals.next() else {
-            wait_for(&signals, None);
+            sleep_on(&[signals.fd()], None);
             continue;
         };
         // A request to this half is one to the job: the monitor acts.
         let value = match heard.signal {
             sys::REQUEST => heard.value,
             libc::SIGCHLD => continue,
-            _ => Request { signal: libc::SIGTERM, grace: policy.grace }.value(),
+            _ => Request { signal: libc::SIGTERM, grace: known.policy.grace }.value(),
         };
         if let Some(handle) = &handle {
             let _ = handle.request(value);
         }
     }
-    let told = Told::read(words);
-    let Some((header, log_name)) = told.begun else {
+    let mut told = Told::read(words);
+    let Some((header, log_name)) = told.begun.take() else {
         // The leader was never let go: it vanishes with the barrier, and nobody has heard of the job.
         record.abandon();
         sys::exit_now(1)
@@ -116,317 +73,109 @@ pub(super) fn front(
         record.unpublish();
         sys::exit_now(0);
     }
-    let leader = Ident { pid: record.header.pid, start: record.header.start };
-    let (machine, actions) = Machine::resume(policy, told.dead.is_some(), told.stop, told.signalled);
-    let acting = Acting {
-        known: Known { record, policy, tree: Tree::new(spare), leader, limit, started },
-        machine,
-        signals,
-        twin: None,
-        exec_error: None,
-        timer: None,
-        limit: limit.map(|l| started + l),
-        death: told.dead,
-        leaked: told.leaked,
-        nested: told.nested,
-        survivors: vec![],
-        strongest: None,
-    };
+    known.leader = Ident { pid: record.header.pid, start: record.header.start };
+    let role = JobHalf { record, twin: None, exec_error: None };
+    let (acting, actions) = Acting::resume(known, role, signals, told);
     acting.live(actions)
 }
 
-/// Sleeps until a signal has come or the time is up.
-fn wait_for(signals: &SignalFd, timeout: Option<Duration>) {
-    let fd = signals.fd();
-    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
-    let timeout = timeout.map(|t| Timespec {
-        tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: t.subsec_nanos().into(),
-    });
-    // EINTR is as good a reason to look again as any.
-    let _ = poll(&mut fds, timeout.as_ref());
-}
-
-impl Acting {
-    fn live(mut self, first: Vec<Action>) -> ! {
-        self.act(first);
-        while !self.machine.is_over() {
-            // The leader's end is looked for before any request is read: a job that ended by itself is not
-            // relabelled by a kill that came later.
-            self.look();
-            while let Some(heard) = self.signals.next() {
-                self.hear(heard);
-            }
-            self.look();
-            self.keep_time();
-            if self.machine.is_hard() {
-                self.known.tree.hard(self.unreaped_leader());
-                self.look();
-            }
-            if !self.machine.is_over() {
-                wait_for(&self.signals, self.until_next());
-            }
-        }
-        self.finish()
-    }
-
-    /// The leader, as long as it must not be waited for in passing.
-    fn unreaped_leader(&self) -> Option<i32> {
-        (!self.machine.leader_is_dead()).then_some(self.known.leader.pid)
-    }
-
-    fn on(&mut self, event: Event) {
-        let actions = self.machine.on(event);
-        self.act(actions);
-    }
-
-    /// Waits for the dead, the leader with ceremony.
-    fn look(&mut self) {
-        while !self.machine.is_over() {
-            match sys::look(Which::Any, false) {
-                Ok(Children::Dead(dead)) if Some(dead.pid) == self.unreaped_leader() => {
-                    self.end_if_nothing_was_executed();
-                    let mut death = self.death_now();
-                    death.ended(dead.ended);
-                    death.cpu = Some(dead.cpu.as_secs_f64());
-                    death.max_rss_kb = Some(dead.max_rss_kb);
-                    self.death = Some(death);
-                    self.on(Event::LeaderDied);
-                }
-                Ok(Children::Dead(dead)) => {
-                    let _ = sys::look(Which::Pid(dead.pid), true);
-                }
-                Ok(Children::Alive) => {
-                    if self.machine.leader_is_dead() && self.known.tree.left() != Left::Some {
-                        self.on(Event::Empty);
-                    }
-                    return;
-                }
-                Ok(Children::None) => {
-                    if !self.machine.leader_is_dead() {
-                        // Somebody else has waited for the leader, or its monitor died before it could tell:
-                        // that it ended is certain, how is not.
-                        if self.known.leader.is_alive() {
-                            return;
-                        }
-                        self.death = Some(self.death_now());
-                        self.on(Event::LeaderDied);
-                    }
-                    self.on(Event::Empty);
-                    return;
-                }
-                Err(_) => return,
-            }
-        }
-    }
-
-    /// A leader that never executed its command was no job: the launcher says why, and nothing is left.
-    fn end_if_nothing_was_executed(&mut self) {
-        let mut errno = [0u8; 4];
-        // The leader is dead, and nobody else has the other end: this does not block.
-        if self.exec_error.take().is_some_and(|mut pipe| pipe.read_exact(&mut errno).is_ok()) {
-            self.known.record.abandon();
-            self.tell(&Word::Recorded);
-            sys::exit_now(1)
-        }
-    }
-
-    fn death_now(&self) -> Death {
-        Death {
-            exit_code: None,
-            signal: None,
-            cpu: None,
-            max_rss_kb: None,
-            at: now(),
-            elapsed: self.known.started.elapsed().as_secs_f64(),
-        }
-    }
-
-    fn hear(&mut self, heard: Arrived) {
-        let request = match heard.signal {
-            libc::SIGCHLD => return,
-            sys::REQUEST => match Request::of_value(heard.value) {
-                Some(request) => request,
-                None => return,
-            },
-            _ => Request { signal: libc::SIGTERM, grace: self.known.policy.grace },
-        };
-        let comm = process::comm(heard.pid);
-        let from_outer = comm.as_deref().is_some_and(|c| c == COMM || c == GUARD_COMM)
-            && is_ancestor(heard.pid, self.known.record.header.supervisors.first().map(|s| s.0));
-        let (by, reason) = if from_outer {
-            let outer = self.known.record.header.nested_in.clone();
-            (
-                format!("outer job {} ended", outer.unwrap_or_else(|| format!("[{}]", heard.pid))),
-                Reason::Outer,
-            )
-        } else {
-            let name = comm.unwrap_or_else(|| "a process that is gone".to_owned());
-            let how = if heard.signal == sys::REQUEST {
-                String::new()
-            } else {
-                format!(", {}", signal_name(heard.signal))
-            };
-            (format!("{name}[{}] of uid {}{how}", heard.pid, heard.uid), Reason::Kill)
-        };
-        self.on(Event::Ask(Ask { by, reason, signal: request.signal, grace: request.grace }));
-    }
-
-    fn keep_time(&mut self) {
-        let now = Instant::now();
-        if self.limit.is_some_and(|at| at <= now) {
-            self.limit = None;
-            if !self.machine.leader_is_dead() && self.machine.stop().is_none() {
-                let limit = self.known.limit.unwrap_or_default();
-                self.on(Event::Ask(Ask {
-                    by: format!("--limit {}s", limit.as_secs_f64()),
-                    reason: Reason::Limit,
-                    signal: libc::SIGTERM,
-                    grace: self.known.policy.grace,
-                }));
-            }
-        }
-        if let Some((timer, at)) = self.timer
-            && at <= now
-        {
-            self.timer = None;
-            self.on(Event::Timer(timer));
-        }
-    }
-
-    fn until_next(&self) -> Option<Duration> {
-        let mut at = self.timer.map(|(_, at)| at);
-        if !self.machine.leader_is_dead() {
-            at = at.into_iter().chain(self.limit).min();
-        }
-        let left = at.map(|at| at.saturating_duration_since(Instant::now()));
-        if self.machine.is_hard() { Some(left.map_or(ROUND, |l| l.min(ROUND))) } else { left }
-    }
-
-    fn tell(&self, word: &Word) {
+impl Role for JobHalf {
+    fn tell(&mut self, word: &Word) {
         if let Some(twin) = &self.twin {
             word.tell(twin);
         }
     }
 
-    fn act(&mut self, actions: Vec<Action>) {
-        for action in actions {
-            match action {
-                Action::TellDeath => {
-                    if let Some(death) = &self.death {
-                        self.tell(&Word::Dead(death.clone()));
-                    }
-                }
-                Action::TellStop(ask) => self.tell(&Word::stop(&ask)),
-                Action::Unpublish => self.known.record.unpublish(),
-                Action::Reap => {
-                    let _ = sys::look(Which::Pid(self.known.leader.pid), true);
-                }
-                Action::Announce(ask) => self.announce(&ask),
-                Action::NoteLeaks => self.note_leaks(),
-                Action::Soft { signal, grace } => {
-                    if self.nested.is_empty() {
-                        self.nested = self.known.tree.nested();
-                    }
-                    self.strongest = Some(signal);
-                    self.known.tree.soft(signal, grace);
-                    self.tell(&Word::Signalled);
-                }
-                Action::Hard => {
-                    self.strongest = Some(libc::SIGKILL);
-                    self.known.tree.hard(self.unreaped_leader());
-                }
-                Action::Arm(timer, after) => {
-                    let at = Instant::now()
-                        .checked_add(after)
-                        .unwrap_or_else(|| Instant::now() + RETRY * 1_000_000);
-                    // A timer that runs is brought nearer, never put off.
-                    self.timer = match self.timer {
-                        Some((armed, before)) if armed == timer => Some((timer, before.min(at))),
-                        _ => Some((timer, at)),
-                    };
-                }
-                Action::NoteSurvivors => self.survivors = self.known.tree.survivors(),
-                Action::Finish => {}
-            }
-        }
+    fn unpublish(&mut self) {
+        self.record.unpublish();
     }
 
     fn announce(&mut self, ask: &Ask) {
         // The other half may have written the line before it died.
-        if self.twin.is_none() && self.known.record.is_announced() {
+        if self.twin.is_none() && self.record.is_announced() {
             return;
         }
         let stopping =
-            Stopping { job: self.known.record.header.job.clone(), by: ask.by.clone(), reason: ask.reason };
-        self.known.record.announce(&stopping);
+            Stopping { job: self.record.header.job.clone(), by: ask.by.clone(), reason: ask.reason };
+        self.record.announce(&stopping);
     }
 
-    fn note_leaks(&mut self) {
-        (self.leaked, self.nested) = self.known.tree.outliving("outlived the leader");
-        for leaked in &self.leaked {
-            self.tell(&Word::Leaked(leaked.clone()));
-        }
-        for nested in &self.nested {
-            self.tell(&Word::Nested(nested.clone()));
+    /// A leader that never executed its command was no job: the launcher says why, and nothing is left.
+    fn check_executed(&mut self) {
+        let mut errno = [0u8; 4];
+        // The leader is dead, and nobody else has the other end: this does not block.
+        if self.exec_error.take().is_some_and(|mut pipe| pipe.read_exact(&mut errno).is_ok()) {
+            self.record.abandon();
+            self.tell(&Word::Recorded);
+            sys::exit_now(1)
         }
     }
 
-    fn footer(&mut self) -> Footer {
-        let death = self.death.take();
-        let end = match &death {
-            Some(Death { exit_code: Some(code), .. }) => LeaderEnd::Exit(*code),
-            Some(Death { signal: Some(signal), .. }) => LeaderEnd::Signal(*signal),
-            _ => LeaderEnd::Unknown,
-        };
-        if self.leaked.is_empty() && self.known.tree.left() == Left::Spared {
-            (self.leaked, _) = self.known.tree.outliving("outlived the leader");
-        }
-        let leaked = self.leaked.iter().any(|l| l.why != SPARED);
-        let (outcome, reason) = verdict(&self.known.policy, self.machine.stop(), end, leaked);
-        Footer {
-            v: VERSION,
-            job: self.known.record.header.job.clone(),
-            outcome,
-            exit_code: death.as_ref().and_then(|d| d.exit_code),
-            signal: death.as_ref().and_then(|d| d.signal).map(signal_name),
-            reason: Some(reason),
-            finished_at: death.as_ref().map(|d| rfc3339(d.at)),
-            elapsed_seconds: death.as_ref().map(|d| (d.elapsed * 1000.0).round() / 1000.0),
-            cpu_seconds: death.as_ref().and_then(|d| d.cpu),
-            max_rss_kb: death.as_ref().and_then(|d| d.max_rss_kb),
-            leaked: std::mem::take(&mut self.leaked),
-            nested: std::mem::take(&mut self.nested),
-            survivors: std::mem::take(&mut self.survivors),
-            truncated: false,
-            added_newline: false,
-            overwrote: None,
-            stopped_with: self.machine.stop().and(self.strongest).map(signal_name),
-            header: self.known.record.header.clone(),
-        }
+    fn diagnose(&mut self, text: &[u8]) {
+        self.record.add(text);
+    }
+
+    fn output_tail(&self) -> Vec<u8> {
+        self.record.tail()
+    }
+
+    fn outer(&self) -> (Option<String>, Option<i32>) {
+        let header = &self.record.header;
+        (header.nested_in.clone(), header.supervisors.first().map(|s| s.0))
     }
 
     /// Writes the record and ends. Where it cannot be written, the log's lock stays and says so, and it is tried
     /// again: a job whose end is not recorded is not over.
-    fn finish(mut self) -> ! {
-        let mut footer = self.footer();
-        while let Err(cause) = self.known.record.finish(&mut footer) {
+    fn finish(mut self, end: End, _tree: &Tree, signals: &SignalFd) -> ! {
+        let mut footer = footer(end, &self.record);
+        while let Err(cause) = self.record.finish(&mut footer) {
             sys::set_title(&format!("{COMM}: cannot record: {cause}"));
             let until = Instant::now() + RETRY;
             while let Some(left) = until.checked_duration_since(Instant::now()).filter(|l| !l.is_zero()) {
-                wait_for(&self.signals, Some(left));
-                while self.signals.next().is_some() {}
+                sleep_on(&[signals.fd()], Some(left));
+                while signals.next().is_some() {}
             }
         }
         self.tell(&Word::Recorded);
-        self.known.record.sync();
+        self.record.sync();
         sys::exit_now(0)
     }
 }
 
-/// Whether a process is above this job's front (or above this half, where the front is gone).
-fn is_ancestor(pid: i32, front: Option<i32>) -> bool {
-    let line = process::self_and_ancestors();
-    let above = line.iter().position(|&p| Some(p) == front).unwrap_or(0);
-    line[above..].iter().skip(1).any(|&p| p == pid)
+/// How the leader ended, for the verdict.
+pub(super) fn leader_end(end: &End) -> LeaderEnd {
+    match &end.death {
+        Some(death) => match (death.exit_code, death.signal) {
+            (Some(code), _) => LeaderEnd::Exit(code),
+            (None, Some(signal)) => LeaderEnd::Signal(signal),
+            (None, None) => LeaderEnd::Unknown,
+        },
+        None => LeaderEnd::Unknown,
+    }
+}
+
+fn footer(end: End, record: &Record) -> Footer {
+    let leaked = end.leaked.iter().any(|l| l.why != SPARED);
+    let (outcome, reason) = verdict(&end.policy, end.stop.as_ref(), leader_end(&end), leaked);
+    let death = end.death.as_ref();
+    Footer {
+        v: VERSION,
+        job: record.header.job.clone(),
+        outcome,
+        exit_code: death.and_then(|d| d.exit_code),
+        signal: death.and_then(|d| d.signal).map(signal_name),
+        reason: Some(reason),
+        finished_at: death.map(|d| rfc3339(d.at)),
+        elapsed_seconds: death.map(|d| (d.elapsed * 1000.0).round() / 1000.0),
+        cpu_seconds: death.and_then(|d| d.cpu),
+        max_rss_kb: death.and_then(|d| d.max_rss_kb),
+        leaked: end.leaked,
+        nested: end.nested,
+        survivors: end.survivors,
+        truncated: false,
+        added_newline: false,
+        overwrote: None,
+        stopped_with: end.stop.as_ref().and(end.strongest).map(signal_name),
+        header: record.header.clone(),
+    }
 }

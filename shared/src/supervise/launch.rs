@@ -8,6 +8,7 @@
 
 use super::machine::Policy;
 use super::record::{Record, new_log, new_pid};
+use super::stall::StallLimits;
 use super::start::{Reply, Start, become_front};
 use super::tree::Spare;
 use super::{COMM, GUARD_COMM};
@@ -53,6 +54,8 @@ pub struct Plan {
     pub spare: Option<Spare>,
     /// How long it may run.
     pub limit: Option<Duration>,
+    /// How long it may make no progress.
+    pub stall: StallLimits,
     /// Whether files follow the umask instead of being private.
     pub shared: bool,
 }
@@ -144,7 +147,8 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
     let mut command = command(&plan, dir, &job);
     command.stdio = [Some(null.as_raw_fd()), Some(leader_log.as_raw_fd()), Some(leader_log.as_raw_fd())];
     let own_dir = dir.duplicate().map_err(|e| failure("use the run directory", e))?;
-    let Plan { name, stem, newest, policy, spare, limit, shared, .. } = plan;
+    let Plan { name, stem, newest, policy, spare, limit, stall, shared, .. } = plan;
+    let stall = stall.watch(vec![leader_log.try_clone().map_err(|e| failure_of(&name, "watch the log", e))?]);
     let log_name = LogName { stem: stem.clone(), stamp: String::new(), sequence: 1 };
     let record = Record { dir: own_dir, header, stem, log_name, log, pid_file, shared, replaced: false };
 
@@ -160,6 +164,7 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
             policy,
             spare,
             limit,
+            stall,
             reply,
             lock: lock.fd().as_raw_fd(),
             started_at,
@@ -184,6 +189,10 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
         record.abandon();
     }
     outcome
+}
+
+fn failure_of(name: &Name, what: &str, e: io::Error) -> Failure {
+    Failure::cannot(format!("{what} for {name}"), e)
 }
 
 /// Reads the answer to its end, and what it means.

@@ -9,6 +9,8 @@ use std::time::Duration;
 /// How long what outlives its leader may take to end by itself before it counts as leaked: a pipeline's last
 /// member, a worker that was told to go, are no leaks.
 pub const LINGER: Duration = Duration::from_millis(100);
+/// How long a Python may take to write its tracebacks before KILL.
+pub const ABORT: Duration = Duration::from_secs(1);
 /// How long KILL is repeated before survivors are named.
 pub const BOUND: Duration = Duration::from_secs(5);
 
@@ -21,6 +23,8 @@ pub struct Policy {
     pub leaks: Leaks,
     /// Whether pytest's exit status 5, nothing collected, is a pass.
     pub allow_empty: bool,
+    /// Whether a diagnosis comes before the signals of a limit or a stall.
+    pub dump: bool,
 }
 
 /// A request to stop.
@@ -45,6 +49,8 @@ pub enum Event {
     Empty,
     /// Somebody or a limit asks for a stop.
     Ask(Ask),
+    /// A signal that asks for no stop was handed on, and KILL follows it after this time (timeout's `-k`).
+    Forwarded(Duration),
     /// A timer that was armed has run out.
     Timer(Timer),
 }
@@ -56,6 +62,8 @@ pub enum Timer {
     Linger,
     /// The grace is over.
     Grace,
+    /// Those that were asked for a traceback have had the time to write it.
+    Abort,
     /// KILL has not helped for long enough.
     Bound,
 }
@@ -73,6 +81,10 @@ pub enum Action {
     Reap,
     /// Write the STOPPING line.
     Announce(Ask),
+    /// Write the diagnosis, and have Pythons that would die of TERM without a word write their tracebacks instead.
+    Dump,
+    /// Have the Pythons that are left write their tracebacks.
+    Abort,
     /// Note what has outlived the leader.
     NoteLeaks,
     /// One signal and CONT to each process of the tree; nested supervisors are asked instead.
@@ -115,7 +127,7 @@ pub struct Machine {
     /// The request that came before the leader's end, if one did: it decides the outcome.
     stop: Option<Ask>,
     announced: bool,
-    leaked: bool,
+    dumped: bool,
 }
 
 impl Machine {
@@ -127,7 +139,7 @@ impl Machine {
             leader_dead: false,
             stop: None,
             announced: false,
-            leaked: false,
+            dumped: false,
         }
     }
 
@@ -199,7 +211,13 @@ impl Machine {
             (_, Event::Empty) => vec![],
             (phase, Event::Ask(ask)) => self.asked(phase, &ask),
             (Phase::Lingering, Event::Timer(Timer::Linger)) => self.linger_over(),
-            (Phase::Soft, Event::Timer(Timer::Grace)) => {
+            (Phase::Watching, Event::Forwarded(grace)) => vec![Action::Arm(Timer::Grace, grace)],
+            (_, Event::Forwarded(_)) => vec![],
+            (Phase::Soft, Event::Timer(Timer::Grace)) if self.dumped => {
+                vec![Action::Abort, Action::Arm(Timer::Abort, ABORT)]
+            }
+            (Phase::Watching | Phase::Soft, Event::Timer(Timer::Grace))
+            | (Phase::Soft, Event::Timer(Timer::Abort)) => {
                 self.phase = Phase::Hard;
                 vec![Action::Hard, Action::Arm(Timer::Bound, BOUND)]
             }
@@ -231,7 +249,6 @@ impl Machine {
     }
 
     fn linger_over(&mut self) -> Vec<Action> {
-        self.leaked = true;
         if self.policy.leaks == Leaks::Allow {
             self.phase = Phase::Over;
             return vec![Action::NoteLeaks, Action::Finish];
@@ -258,11 +275,14 @@ impl Machine {
         match phase {
             Phase::Watching => {
                 self.phase = Phase::Soft;
+                if self.policy.dump && matches!(ask.reason, Reason::Limit | Reason::Stall) {
+                    self.dumped = true;
+                    actions.push(Action::Dump);
+                }
                 actions.push(Action::Soft { signal: ask.signal, grace: ask.grace });
                 actions.push(Action::Arm(Timer::Grace, ask.grace));
             }
             Phase::Lingering => {
-                self.leaked = true;
                 self.phase = Phase::Soft;
                 actions.push(Action::NoteLeaks);
                 actions.push(Action::Soft { signal: ask.signal, grace: ask.grace });
@@ -317,7 +337,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const POLICY: Policy = Policy { grace: Duration::from_secs(5), leaks: Leaks::Kill, allow_empty: false };
+    const POLICY: Policy =
+        Policy { grace: Duration::from_secs(5), leaks: Leaks::Kill, allow_empty: false, dump: false };
 
     fn ask(reason: Reason) -> Ask {
         Ask { by: "tb-kill".into(), reason, signal: libc::SIGTERM, grace: Duration::from_secs(3) }
@@ -330,8 +351,10 @@ mod tests {
             Event::Ask(ask(Reason::Kill)),
             Event::Ask(ask(Reason::Limit)),
             Event::Ask(ask(Reason::Outer)),
+            Event::Forwarded(Duration::from_secs(1)),
             Event::Timer(Timer::Linger),
             Event::Timer(Timer::Grace),
+            Event::Timer(Timer::Abort),
             Event::Timer(Timer::Bound),
         ]
     }
@@ -382,14 +405,26 @@ mod tests {
             assert!(machine.is_over());
         }
         if count(|a| matches!(a, Action::Hard)) > 0 {
-            assert!(count(|a| matches!(a, Action::Soft { .. })) == 1, "KILL only after the grace");
+            let forwarded = history.iter().any(|e| matches!(e, Event::Forwarded(_)));
+            assert!(
+                count(|a| matches!(a, Action::Soft { .. })) == 1 || forwarded,
+                "KILL only after the grace"
+            );
+        }
+        assert!(count(|a| matches!(a, Action::Hard)) <= 1);
+        if count(|a| matches!(a, Action::Abort)) > 0 {
+            assert_eq!(
+                count(|a| matches!(a, Action::Dump)),
+                1,
+                "tracebacks only where a diagnosis was asked for"
+            );
         }
     }
 
     #[test]
     fn every_pair_and_triple_of_events_keeps_the_order_of_the_end() {
-        for leaks in [Leaks::Kill, Leaks::Fail, Leaks::Allow] {
-            let policy = Policy { leaks, ..POLICY };
+        for (leaks, dump) in [(Leaks::Kill, true), (Leaks::Fail, false), (Leaks::Allow, false)] {
+            let policy = Policy { leaks, dump, ..POLICY };
             for a in events() {
                 for b in events() {
                     check(policy, &[a.clone(), b.clone()]);
@@ -403,7 +438,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_history_keeps_the_order_of_the_end(picks in proptest::collection::vec(0usize..8, 0..20)) {
+        fn any_history_keeps_the_order_of_the_end(picks in proptest::collection::vec(0usize..10, 0..20)) {
             let all = events();
             let history: Vec<Event> = picks.into_iter().map(|i| all[i].clone()).collect();
             check(POLICY, &history);

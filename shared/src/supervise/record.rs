@@ -103,6 +103,19 @@ impl Record {
         let _ = self.log.write_all(&line);
     }
 
+    /// Adds text to the log, on lines of its own.
+    pub(super) fn add(&mut self, text: &[u8]) {
+        let mut lines = if self.ends_in_newline() { vec![] } else { vec![b'\n'] };
+        lines.extend(text);
+        // What a full disk keeps from being said is lost; the record's own words are more careful.
+        let _ = self.log.write_all(&lines);
+    }
+
+    /// The end of the output so far.
+    pub(super) fn tail(&self) -> Vec<u8> {
+        tail(&self.log)
+    }
+
     fn size(&self) -> u64 {
         fstat(&self.log).map_or(0, |s| u64::try_from(s.st_size).unwrap_or(0))
     }
@@ -233,6 +246,16 @@ impl Record {
         // The record is written; that it may not survive a power cut is nothing anybody could act on now.
         let _ = self.log.sync_data();
     }
+}
+
+/// The last 64 KiB of a file.
+pub(super) fn tail(file: &File) -> Vec<u8> {
+    let size = fstat(file).map_or(0, |s| u64::try_from(s.st_size).unwrap_or(0));
+    let from = size.saturating_sub(64 << 10);
+    let mut bytes = vec![0; usize::try_from(size - from).unwrap_or(0)];
+    let n = file.read_at(&mut bytes, from).unwrap_or(0);
+    bytes.truncate(n);
+    bytes
 }
 
 /// `.new-<job>.log`

@@ -4,9 +4,11 @@
 //! descriptors, no directory of the caller's) comes while others are at work.
 
 use super::COMM;
-use super::halves::{self, HEARD, Known};
+use super::acting::{HEARD, Known};
+use super::halves;
 use super::machine::Policy;
 use super::record::{Record, new_log, new_pid, publish_log};
+use super::stall::Stall;
 use super::tree::{Spare, Tree};
 use super::words::Word;
 use crate::contract::LogName;
@@ -41,6 +43,7 @@ pub(super) struct Start {
     pub policy: Policy,
     pub spare: Option<Spare>,
     pub limit: Option<Duration>,
+    pub stall: Option<Stall>,
     /// To the launcher.
     pub reply: OwnedFd,
     /// The directory's lock: held by the monitor until the job is published, even if the launcher dies.
@@ -62,6 +65,25 @@ impl Start {
             Ok(value) => value,
             Err(e) => self.fail(what, &e),
         }
+    }
+
+    /// What a half goes on with, and what it has no more use for.
+    fn into_known(
+        self,
+        leader: Ident,
+        started: Instant,
+    ) -> (Known, Record, (File, File, OwnedFd, sys::Command)) {
+        let known = Known {
+            policy: self.policy,
+            tree: Tree::new(self.spare),
+            leader,
+            limit: self.limit,
+            signal: libc::SIGTERM,
+            leader_only: false,
+            stall: self.stall,
+            started,
+        };
+        (known, self.record, (self.leader_log, self.null, self.reply, self.command))
     }
 
     fn post(&self, reply: &Reply) -> io::Result<()> {
@@ -152,11 +174,13 @@ pub(super) fn become_front(start: Start) -> ! {
     let words = File::from(words);
     let mut keep = start.record.fds();
     keep.extend([words.as_raw_fd(), signals.fd().as_raw_fd()]);
+    keep.extend(start.stall.iter().flat_map(Stall::fds));
     settle(&keep);
-    let Start { record, policy, spare, limit, leader_log, null, reply, command, .. } = start;
+    let nobody = Ident { pid: 0, start: 0 };
+    let (known, record, rest) = start.into_known(nobody, started);
     // Closed above, all at once: nobody may close the numbers again.
-    std::mem::forget((leader_log, null, reply, tell, command));
-    halves::front(record, policy, spare, limit, started, signals, &words, monitor)
+    std::mem::forget((rest, tell));
+    halves::front(known, record, signals, &words, monitor)
 }
 
 /// The monitor: forks the leader, publishes the job, answers, lets the leader go, and settles.
@@ -198,9 +222,9 @@ fn become_monitor(mut start: Start, tell: OwnedFd) -> ! {
     let exec_error = File::from(exec_error);
     let mut keep = start.record.fds();
     keep.extend([tell.as_raw_fd(), signals.fd().as_raw_fd(), exec_error.as_raw_fd()]);
+    keep.extend(start.stall.iter().flat_map(Stall::fds));
     settle(&keep);
-    let Start { record, policy, spare, limit, leader_log, null, reply, command, .. } = start;
-    std::mem::forget((leader_log, null, reply, command));
-    let known = Known { record, policy, tree: Tree::new(spare), leader, limit, started };
-    halves::monitor(known, signals, tell, exec_error)
+    let (known, record, rest) = start.into_known(leader, started);
+    std::mem::forget(rest);
+    halves::monitor(known, record, signals, tell, exec_error)
 }

@@ -27,6 +27,8 @@ pub(super) const SPARED: &str = "spared by --keep";
 pub struct Tree {
     me: i32,
     spare: Option<Spare>,
+    /// Children that this process had before it began: somebody else's, whatever they do.
+    innocent: HashSet<Ident>,
     signalled: HashSet<Ident>,
 }
 
@@ -54,10 +56,78 @@ fn is_supervisor(row: &Stat) -> bool {
 impl Tree {
     /// The tree below this process, which must be a child subreaper.
     pub fn new(spare: Option<Spare>) -> Tree {
-        Tree { me: std::process::id().cast_signed(), spare, signalled: HashSet::new() }
+        Tree {
+            me: std::process::id().cast_signed(),
+            spare,
+            innocent: HashSet::new(),
+            signalled: HashSet::new(),
+        }
+    }
+
+    /// The same, without the children that this process has now: a shell that executed us may have had some.
+    ///
+    /// # Errors
+    /// When /proc cannot be read.
+    pub fn without_present_children(spare: Option<Spare>) -> std::io::Result<Tree> {
+        let mut tree = Tree::new(spare);
+        if !matches!(sys::look(Which::Any, false), Ok(Children::None)) {
+            let all = Snapshot::take()?;
+            tree.innocent = all.children(tree.me).iter().filter_map(|pid| all.get(*pid)).map(ident).collect();
+        }
+        Ok(tree)
+    }
+
+    /// The living members, as of now.
+    pub fn living(&self) -> Vec<Stat> {
+        Snapshot::take().map_or_else(|_| vec![], |all| self.members(&all).into_iter().cloned().collect())
+    }
+
+    /// Notes that a process has had its signal.
+    pub fn note_signalled(&mut self, who: Ident) {
+        self.signalled.insert(who);
+    }
+
+    /// Notes that all members of a group have had their signal: the terminal sends it to the whole group.
+    pub fn note_group_signalled(&mut self, group: i32) {
+        let members = self.living();
+        self.signalled.extend(members.iter().filter(|row| row.pgid == group).map(ident));
+    }
+
+    /// One signal to one process, without CONT.
+    pub fn soft_one(&mut self, who: Ident, signal: i32) {
+        self.signalled.insert(who);
+        if let Ok(Some(handle)) = Handle::open(who) {
+            let _ = handle.signal(signal);
+        }
+    }
+
+    /// Hands a signal on that asks for no stop: to the whole tree but what a group has had already, or to one process.
+    pub fn forward(&self, signal: i32, but: Option<i32>, only: Option<Ident>) {
+        let Ok(all) = Snapshot::take() else { return };
+        for row in self.members(&all) {
+            let wanted = only.is_none_or(|o| o == ident(row)) && Some(row.pgid) != but;
+            if !wanted || self.below_supervisor(&all, row) {
+                continue;
+            }
+            if let Ok(Some(handle)) = Handle::open(ident(row)) {
+                let _ = handle.signal(signal);
+                if only.is_none() && signal != libc::SIGCONT {
+                    let _ = handle.signal(libc::SIGCONT);
+                }
+            }
+        }
     }
 
     fn is_spared(&self, row: &Stat) -> bool {
+        self.innocent.contains(&ident(row)) || self.matches_spare(row)
+    }
+
+    /// Whether anything at all may be spared: then ECHILD is not the only way to be empty.
+    fn spares(&self) -> bool {
+        self.spare.is_some() || !self.innocent.is_empty()
+    }
+
+    fn matches_spare(&self, row: &Stat) -> bool {
         self.spare.as_ref().is_some_and(|spare| spare(&process::command_line(row.pid)))
     }
 
@@ -79,7 +149,7 @@ impl Tree {
     pub fn left(&self) -> Left {
         match sys::look(Which::Any, false) {
             Ok(Children::None) => return Left::Nothing,
-            Ok(_) if self.spare.is_none() => return Left::Some,
+            Ok(_) if !self.spares() => return Left::Some,
             _ => {}
         }
         match Snapshot::take() {
@@ -97,10 +167,12 @@ impl Tree {
     pub fn outliving(&self, why: &str) -> (Vec<Leftover>, Vec<Leftover>) {
         let Ok(all) = Snapshot::take() else { return (vec![], vec![]) };
         let rows = all.descend(self.me, |row| !is_supervisor(row));
-        let (nested, leaked): (Vec<&Stat>, Vec<&Stat>) =
-            rows.into_iter().filter(|r| r.is_alive()).partition(|r| is_supervisor(r));
+        let (nested, leaked): (Vec<&Stat>, Vec<&Stat>) = rows
+            .into_iter()
+            .filter(|r| r.is_alive() && !self.innocent.contains(&ident(r)))
+            .partition(|r| is_supervisor(r));
         let leaked = leaked.into_iter().map(|row| {
-            let why = if self.is_spared(row) { SPARED } else { why };
+            let why = if self.matches_spare(row) { SPARED } else { why };
             leftover(row, why.to_owned())
         });
         (list(leaked), self.nested_jobs(&all, &nested))
@@ -157,7 +229,11 @@ impl Tree {
                 // A process that may not be signalled is named at the end, if it is still there.
                 if is_supervisor(&row) {
                     let _ = handle.signal(libc::SIGCONT);
-                    let _ = handle.request(Request { signal: libc::SIGTERM, grace: grace * 3 / 4 }.value());
+                    // A guard reads ALRM as "time is up" and hands others on; what stops or tests is nothing to ask for.
+                    let plain = row.comm == COMM || [0, libc::SIGKILL, libc::SIGSTOP].contains(&signal);
+                    let asked = if plain { libc::SIGTERM } else { signal };
+                    let grace = grace.checked_mul(3).map_or(grace, |g| g / 4);
+                    let _ = handle.request(Request { signal: asked, grace }.value());
                 } else {
                     let _ = handle.signal(signal);
                     if signal != libc::SIGKILL && signal != libc::SIGSTOP {
@@ -185,17 +261,16 @@ impl Tree {
     /// KILL to everything, by process and by group. To be repeated until [`Tree::left`] says so; `keep` is the
     /// child that must not be waited for here (the leader, whose end is recorded before).
     pub fn hard(&self, keep: Option<i32>) {
-        if self.spare.is_none() {
+        if !self.spares() {
             self.kill_children(keep);
         }
         let Ok(all) = Snapshot::take() else { return };
         let members = self.members(&all);
-        let spared_groups: HashSet<i32> = match self.spare {
-            None => HashSet::new(),
-            Some(_) => {
-                let kept: HashSet<i32> = members.iter().map(|r| r.pid).collect();
-                all.descendants(self.me).iter().filter(|r| !kept.contains(&r.pid)).map(|r| r.pgid).collect()
-            }
+        let spared_groups: HashSet<i32> = if self.spares() {
+            let kept: HashSet<i32> = members.iter().map(|r| r.pid).collect();
+            all.descendants(self.me).iter().filter(|r| !kept.contains(&r.pid)).map(|r| r.pgid).collect()
+        } else {
+            HashSet::new()
         };
         for row in &members {
             let Ok(Some(handle)) = Handle::open(ident(row)) else { continue };

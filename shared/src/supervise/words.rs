@@ -18,6 +18,8 @@ pub(super) struct Death {
     pub exit_code: Option<i32>,
     /// The signal's number.
     pub signal: Option<i32>,
+    /// Whether it left a core.
+    pub core: bool,
     /// CPU time in seconds.
     pub cpu: Option<f64>,
     /// The largest resident set, in KiB.
@@ -32,7 +34,7 @@ impl Death {
     pub(super) fn ended(&mut self, ended: Ended) {
         match ended {
             Ended::Exit(code) => self.exit_code = Some(code),
-            Ended::Signal(signal, _) => self.signal = Some(signal),
+            Ended::Signal(signal, core) => (self.signal, self.core) = (Some(signal), core),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 /// Runs a tool: resets SIGCHLD (a parent may have it ignored, and every wait would say ECHILD), prints a
 /// failure in the common form, and turns a panic into a message and 125.
-pub fn main(tool: &'static str, run: fn(Vec<OsString>) -> Result<Code>) -> ExitCode {
+pub fn main<C: Into<ExitCode>>(tool: &'static str, run: fn(Vec<OsString>) -> Result<C>) -> ExitCode {
     sys::default_sigchld();
     std::panic::set_hook(Box::new(move |info| {
         let place = info.location().map(|l| format!("{}:{}", l.file(), l.line())).unwrap_or_default();

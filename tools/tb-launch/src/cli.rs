@@ -61,6 +61,12 @@ pub struct Cli {
     /// Stop it after this long: outcome timeout
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub limit: Option<Duration>,
+    /// Stop it when it makes neither output nor CPU progress for this long: outcome timeout
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub stall: Option<Duration>,
+    /// Before a limit or a stall stops it: write what runs and Python's tracebacks into the log
+    #[arg(long)]
+    pub dump: bool,
     /// Between TERM and KILL [default: $TB_KILL_GRACE or 5s]
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub grace: Option<Duration>,

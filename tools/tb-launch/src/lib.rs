@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use tb_shared::contract::{DirLock, Job, Name, RunDir, Scope, Stem, Survey, find, survey};
 use tb_shared::process::Here;
 use tb_shared::report::{Depth, Report};
-use tb_shared::supervise::{self, Launched, Plan, Policy, Spare};
+use tb_shared::supervise::{self, Launched, Plan, Policy, Spare, StallLimits};
 use tb_shared::term::{self, Code, Context, Failure, Out, Result, quoted};
 
 /// Runs the tool.
@@ -38,7 +38,8 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
     lock.check_that_locks_work(&dir)?;
     let chosen = settings.name.clone().or(command.name.clone());
     let (name, stem, survey) = place(&dir, &here, &mut lock, chosen, &settings)?;
-    let policy = Policy { grace: settings.grace, leaks: cli.leaks, allow_empty: cli.allow_empty };
+    let policy =
+        Policy { grace: settings.grace, leaks: cli.leaks, allow_empty: cli.allow_empty, dump: cli.dump };
     let plan = Plan {
         name: name.clone(),
         newest: survey.newest(&stem),
@@ -51,6 +52,7 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
         policy,
         spare: settings.spare,
         limit: cli.limit,
+        stall: StallLimits { any: cli.stall, output: None },
         shared: cli.shared,
     };
     let launched = supervise::launch(&dir, &survey, plan, &lock, &here)?;

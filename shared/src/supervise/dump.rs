@@ -1,0 +1,121 @@
+//! The diagnosis before a run is stopped for taking too long: what its processes are doing, which test runs, and
+//! Python's own tracebacks.
+
+use super::Tree;
+use crate::process::{self, Facts, Handle, Ident, Stat, ticks_per_second};
+use crate::pytest;
+use procfs::process::Process;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long py-spy may take for one process.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The most processes that are looked at with py-spy.
+const SPIED: usize = 8;
+
+/// Which Pythons are asked for their tracebacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Those that would die of TERM at once: ABRT in its place costs them nothing and says where they were.
+    InsteadOfTerm,
+    /// All that are left after the grace.
+    BeforeKill,
+}
+
+/// The text: one line a process, the last test named in the output, py-spy's stacks where it is on PATH.
+pub(super) fn diagnosis(tree: &Tree, output: &[u8]) -> String {
+    let rows = tree.living();
+    let mut text = String::from("=== tb: what is running before it is stopped ===\n");
+    for row in &rows {
+        let facts = Facts::read(row.pid);
+        #[expect(clippy::cast_precision_loss, reason = "CPU ticks of a process are far below 2^52")]
+        let cpu = row.cpu_ticks as f64 / ticks_per_second() as f64;
+        let wchan = facts.wchan.map(|w| format!(" in {w}")).unwrap_or_default();
+        let tty = if row.is_stopped() {
+            " (stopped: by the terminal, if it reads or sets it in the background)"
+        } else {
+            ""
+        };
+        let _ = writeln!(text, "{:>8}  {}{wchan}{tty}  CPU {cpu:.1}s  {}", row.pid, row.state, facts.command);
+    }
+    let progress = pytest::progress(output);
+    if let Some(test) = progress.last_test {
+        let _ = writeln!(text, "last test: {test}");
+    }
+    for row in rows.iter().filter(|row| is_python(row)).take(SPIED) {
+        if let Some(stacks) = spy(row.pid) {
+            let _ = writeln!(text, "py-spy of {}:\n{stacks}", row.pid);
+        }
+    }
+    text.push_str("=== tb: end of the diagnosis ===\n");
+    text
+}
+
+/// Sends ABRT to the Pythons of the tree that have a handler for it (faulthandler's, which pytest installs): they
+/// write the stacks of all threads and end. Without a core: this is no crash.
+pub(super) fn ask_pythons(tree: &mut Tree, stage: Stage) {
+    for row in tree.living().iter().filter(|row| is_python(row)) {
+        let Some(status) = Process::new(row.pid).ok().and_then(|p| p.status().ok()) else { continue };
+        let has = |set: u64, signal: i32| set & (1 << (signal - 1)) != 0;
+        let dies_of_term = !has(status.sigcgt, libc::SIGTERM) && !has(status.sigign, libc::SIGTERM);
+        let wanted = stage == Stage::BeforeKill || dies_of_term;
+        let ident = Ident { pid: row.pid, start: row.start };
+        if !has(status.sigcgt, libc::SIGABRT) || !wanted {
+            continue;
+        }
+        let Ok(Some(handle)) = Handle::open(ident) else { continue };
+        if let Some(pid) = Pid::from_raw(row.pid) {
+            let _ = prlimit(Some(pid), Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+        }
+        if handle.signal(libc::SIGABRT).is_ok() {
+            let _ = handle.signal(libc::SIGCONT);
+            tree.note_signalled(ident);
+        }
+    }
+}
+
+/// Whether a process runs a Python interpreter, by its executable, or, where that cannot be read, its name.
+fn is_python(row: &Stat) -> bool {
+    let named = |path: &Path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("python"));
+    match std::fs::read_link(format!("/proc/{}/exe", row.pid)) {
+        Ok(path) => named(&path),
+        Err(_) => row.comm.starts_with("python"),
+    }
+}
+
+/// The stacks of a Python, by py-spy, if it is on PATH and answers in time.
+fn spy(pid: i32) -> Option<String> {
+    let mut output = tempfile()?;
+    let mut child = Command::new("py-spy")
+        .args(["dump", "--nonblocking", "--pid", &pid.to_string()])
+        .stdin(Stdio::null())
+        .stdout(output.try_clone().ok()?)
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let ident = process::read_stat(child.id().cast_signed()).map(|s| Ident { pid: s.pid, start: s.start });
+    let until = Instant::now() + PATIENCE;
+    if let Some(Ok(Some(handle))) = ident.map(Handle::open) {
+        while !handle.has_ended() && Instant::now() < until {
+            super::acting::sleep_on(&[handle.fd()], Some(until.saturating_duration_since(Instant::now())));
+        }
+        if !handle.has_ended() {
+            let _ = handle.signal(libc::SIGKILL);
+        }
+    }
+    let done = child.wait().ok()?;
+    let mut text = String::new();
+    use std::io::{Read, Seek};
+    output.rewind().ok()?;
+    output.read_to_string(&mut text).ok()?;
+    done.success().then_some(text)
+}
+
+/// A file without a name.
+fn tempfile() -> Option<std::fs::File> {
+    let fd = rustix::fs::memfd_create("tb-dump", rustix::fs::MemfdFlags::CLOEXEC).ok()?;
+    Some(fd.into())
+}

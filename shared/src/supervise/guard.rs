@@ -1,0 +1,592 @@
+//! A command guarded in the foreground, with timeout(1)'s manners: the front is the process that the caller sees and
+//! owns the signals and the exit status; the monitor, in a group of its own, is the command's parent and ends its
+//! tree. Neither outlives the other: if the front is killed, the monitor kills the tree, and the other way round.
+//!
+//! The command shares the front's process group, which the front leads (unless `foreground`): what the terminal does
+//! to it is what it does under timeout.
+
+use super::acting::{Acting, End, HEARD, Known, News, Role, sleep_on, whose};
+use super::machine::{Ask, Policy};
+use super::record::tail;
+use super::stall::StallLimits;
+use super::tree::{Left, SPARED, Spare, Tree};
+use super::words::Word;
+use super::{BOUND, GUARD_COMM, Request};
+use crate::contract::{Leftover, Reason};
+use crate::process::{self, Ident};
+use crate::sys::{self, Arrived, Children, LeaderSignals, Side, SignalFd, Which};
+use crate::term::{Failure, Result};
+use nix::sys::signal::Signal;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
+use rustix::pipe::{PipeFlags, pipe_with};
+use serde::{Deserialize, Serialize};
+use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::{Duration, Instant};
+
+/// A second signal means "now" only if it comes this much later than the first: some senders signal a process and its
+/// group, and the same wish arrives twice.
+const SECOND: Duration = Duration::from_millis(500);
+
+/// What is guarded, and how.
+pub struct GuardPlan {
+    /// The command.
+    pub command: Vec<OsString>,
+    /// How long it may run; `None` is for ever.
+    pub limit: Option<Duration>,
+    /// The signal when time is up.
+    pub signal: i32,
+    /// Between a stop's first signal and KILL.
+    pub grace: Duration,
+    /// Whether KILL follows a forwarded signal that asks for no stop as well (`-k`).
+    pub kill_after: bool,
+    /// No process group of its own; only the command is signalled.
+    pub foreground: bool,
+    /// What happens to what outlives the command.
+    pub leaks: crate::contract::Leaks,
+    /// What is spared.
+    pub spare: Option<Spare>,
+    /// How long it may make no progress.
+    pub stall: StallLimits,
+    /// Whether a diagnosis comes before the signals.
+    pub dump: bool,
+    /// Where the command's output goes, if not to the caller's.
+    pub output: Option<File>,
+    /// Whether each signal that is sent is said, and under what name.
+    pub verbose: Option<String>,
+    /// Called about so often while it waits, with the time that has passed.
+    pub heartbeat: Option<Heartbeat>,
+}
+
+/// How often somebody is called while a command is guarded, and who: with the time that has passed.
+pub struct Heartbeat {
+    /// How often.
+    pub every: Duration,
+    /// Who.
+    pub beat: Box<dyn FnMut(Duration)>,
+}
+
+/// How a guarded command ended.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct GuardEnd {
+    /// Its exit status.
+    pub exit_code: Option<i32>,
+    /// The signal that it died of.
+    pub signal: Option<i32>,
+    /// Whether it left a core.
+    pub core: bool,
+    /// errno, if it could not be executed.
+    pub exec_error: Option<i32>,
+    /// Whether the time was up (the limit, ALRM, a stall).
+    pub timed_out: bool,
+    /// What brought the end about.
+    pub reason: Option<Reason>,
+    /// Who did.
+    pub by: Option<String>,
+    /// What outlived it.
+    pub leaked: Vec<Leftover>,
+    /// Jobs and guards inside it that ended with it.
+    pub nested: Vec<Leftover>,
+    /// What could not be stopped.
+    pub survivors: Vec<Leftover>,
+    /// The strongest signal that was needed.
+    pub strongest: Option<i32>,
+    /// How long it ran, in seconds.
+    pub elapsed: Option<f64>,
+    /// CPU time in seconds.
+    pub cpu: Option<f64>,
+    /// The largest resident set, in KiB.
+    pub max_rss_kb: Option<u64>,
+    /// Something outlived it that was not to be spared.
+    pub leaks: bool,
+    /// The monitor was killed, and the tree with it.
+    pub monitor_killed: bool,
+}
+
+/// From the front to the monitor.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Order {
+    /// Stop.
+    Stop { by: String, reason: Reason, signal: i32, grace_ms: Option<u64>, but: Option<i32> },
+    /// Hand a signal on.
+    Forward { signal: i32, but: Option<i32> },
+}
+
+/// From the monitor to the front.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Answer {
+    /// It is over.
+    Over(Box<GuardEnd>),
+}
+
+/// The signals that timeout hands on: those that end a process by default, and the real-time ones.
+fn forwarded(term: i32) -> Vec<i32> {
+    let mut list = vec![
+        libc::SIGALRM,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGHUP,
+        libc::SIGTERM,
+        libc::SIGPIPE,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGABRT,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGSEGV,
+        libc::SIGXCPU,
+        libc::SIGXFSZ,
+        libc::SIGSYS,
+        libc::SIGVTALRM,
+        libc::SIGPROF,
+        libc::SIGPOLL,
+        libc::SIGPWR,
+        libc::SIGSTKFLT,
+    ];
+    list.extend(34..=64);
+    if (1..=64).contains(&term) && ![libc::SIGKILL, libc::SIGSTOP].contains(&term) {
+        list.push(term);
+    }
+    list
+}
+
+/// Guards a command until nothing of it is left.
+///
+/// # Errors
+/// When the guard cannot be set up; then nothing was started and nothing signalled.
+pub fn guard(mut plan: GuardPlan) -> Result<GuardEnd> {
+    let failure = |what: &str, e: std::io::Error| Failure::cannot(what, e);
+    // As the caller had them: the command gets them so.
+    let ignored = sys::ignored_signals();
+    let mask = sys::signal_mask();
+    let _ = rustix::thread::set_name(c"tb-guard");
+    let innocent = Tree::without_present_children(None).map_err(|e| failure("read /proc", e))?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .map_err(|e| failure("adopt orphans", e.into()))?;
+    if !plan.foreground {
+        // A session's leader cannot, and need not: it leads its group.
+        let _ = rustix::process::setpgid(None, None);
+    }
+    // A guard that a terminal stops would never strike.
+    sys::ignore(Signal::SIGTTIN);
+    sys::ignore(Signal::SIGTTOU);
+
+    let is_in = |set: u64, signal: i32| set & (1 << (signal - 1)) != 0;
+    let mut heard: Vec<i32> = forwarded(plan.signal)
+        .into_iter()
+        .filter(|&s| !is_in(ignored, s) && (!is_in(mask, s) || s == libc::SIGALRM))
+        .collect();
+    heard.extend([libc::SIGCHLD, sys::REQUEST]);
+    let before = sys::block_all();
+    let (mine, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .map_err(|e| failure("talk to the monitor", e.into()))?;
+    let group = rustix::process::getpgrp().as_raw_nonzero().get();
+    let outer = super::nesting().outer;
+    let front = std::process::id().cast_signed();
+    let heartbeat = plan.heartbeat.take();
+    let grace = plan.grace;
+    let signal = plan.signal;
+    let monitor = match sys::fork() {
+        Err(e) => {
+            sys::set_signal_mask(before);
+            return Err(failure("start the monitor", e));
+        }
+        Ok(Side::Child) => {
+            drop(mine);
+            let begin = Begin { plan, theirs, front, group, ignored, mask, outer };
+            begin.run()
+        }
+        Ok(Side::Parent(pid)) => pid,
+    };
+    drop(theirs);
+    let signals = SignalFd::block(&heard).map_err(|e| failure("hear signals", e))?;
+    // What neither is handed on nor was blocked before takes its usual course (TSTP, CONT, WINCH).
+    sys::set_signal_mask(mask | sys::set_of(&heard));
+    let mut front = Front {
+        monitor,
+        socket: mine,
+        signals,
+        group,
+        grace,
+        signal,
+        first: None,
+        innocent,
+        outer: super::nesting().outer,
+    };
+    Ok(front.attend(heartbeat))
+}
+
+struct Front {
+    monitor: i32,
+    socket: OwnedFd,
+    signals: SignalFd,
+    group: i32,
+    grace: Duration,
+    signal: i32,
+    /// When the first signal that asks for a stop came.
+    first: Option<Instant>,
+    innocent: Tree,
+    outer: Option<String>,
+}
+
+impl Front {
+    fn attend(&mut self, mut heartbeat: Option<Heartbeat>) -> GuardEnd {
+        let begun = Instant::now();
+        let mut beats = 1;
+        loop {
+            if let Some(Answer::Over(end)) = receive(&self.socket) {
+                let _ = sys::look_until_dead(self.monitor);
+                return *end;
+            }
+            if let Ok(Children::Dead(_) | Children::None) = sys::look(Which::Pid(self.monitor), true) {
+                // Its last word may have come between the two looks.
+                return match receive(&self.socket) {
+                    Some(Answer::Over(end)) => *end,
+                    None => self.alone(begun),
+                };
+            }
+            let mut heard_any = false;
+            while let Some(heard) = self.signals.next() {
+                heard_any = true;
+                self.hear(heard);
+            }
+            if heard_any {
+                continue;
+            }
+            let mut timeout = None;
+            if let Some(Heartbeat { every, beat }) = &mut heartbeat {
+                let due = *every * beats;
+                if begun.elapsed() >= due {
+                    beats += 1;
+                    beat(begun.elapsed());
+                    continue;
+                }
+                timeout = Some(due - begun.elapsed());
+            }
+            sleep_on(&[self.signals.fd(), self.socket.as_fd()], timeout);
+        }
+    }
+
+    fn hear(&mut self, heard: Arrived) {
+        let order = match heard.signal {
+            libc::SIGCHLD => return,
+            sys::REQUEST if heard.code == libc::SI_QUEUE && Request::of_value(heard.value).is_some() => {
+                let Some(request) = Request::of_value(heard.value) else { return };
+                let (by, reason) = whose(heard, &(self.outer.clone(), None));
+                // ALRM is "time is up" in whatever form it comes.
+                let (signal, reason) = match request.signal {
+                    libc::SIGALRM => (self.signal, Reason::Limit),
+                    other => (other, reason),
+                };
+                Order::Stop { by, reason, signal, grace_ms: millis(request.grace), but: None }
+            }
+            libc::SIGALRM => {
+                let by = whose(heard, &(self.outer.clone(), None)).0;
+                Order::Stop {
+                    by,
+                    reason: Reason::Limit,
+                    signal: self.signal,
+                    grace_ms: millis(self.grace),
+                    but: None,
+                }
+            }
+            libc::SIGTERM | libc::SIGINT | libc::SIGHUP | libc::SIGQUIT => self.stop(heard),
+            signal => Order::Forward { signal, but: None },
+        };
+        let _ = post(&self.socket, &order);
+    }
+
+    /// A signal that asks for an end: handed on; the second means now.
+    fn stop(&mut self, heard: Arrived) -> Order {
+        let now = Instant::now();
+        let hurry = self.first.is_some_and(|first| now.duration_since(first) >= SECOND);
+        self.first.get_or_insert(now);
+        let (by, reason) = whose(heard, &(self.outer.clone(), None));
+        // The terminal has sent it to our whole group already.
+        let but = (heard.code == libc::SI_KERNEL).then_some(self.group);
+        let grace = if hurry { Duration::ZERO } else { self.grace };
+        Order::Stop { by, reason, signal: heard.signal, grace_ms: millis(grace), but }
+    }
+
+    /// The monitor was killed: all that it had is ours now, and goes.
+    fn alone(&mut self, begun: Instant) -> GuardEnd {
+        let until = Instant::now() + BOUND;
+        let mut left = self.innocent.left();
+        while left == Left::Some && Instant::now() < until {
+            self.innocent.hard(None);
+            left = self.innocent.left();
+            if left == Left::Some {
+                sleep_on(&[self.signals.fd()], Some(Duration::from_millis(20)));
+                while self.signals.next().is_some() {}
+            }
+        }
+        let survivors = if left == Left::Some { self.innocent.survivors() } else { vec![] };
+        GuardEnd {
+            monitor_killed: true,
+            reason: Some(Reason::Kill),
+            by: Some("the guard's monitor was killed".to_owned()),
+            survivors,
+            strongest: Some(libc::SIGKILL),
+            elapsed: Some(begun.elapsed().as_secs_f64()),
+            ..GuardEnd::default()
+        }
+    }
+}
+
+fn millis(d: Duration) -> Option<u64> {
+    u64::try_from(d.as_millis()).ok()
+}
+
+fn post<T: Serialize>(socket: &OwnedFd, message: &T) -> std::io::Result<()> {
+    let bytes = serde_json::to_vec(message).map_err(std::io::Error::other)?;
+    send(socket, &bytes, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+fn receive<T: for<'a> Deserialize<'a>>(socket: &OwnedFd) -> Option<T> {
+    // Without looking first, a guard that has nothing to read would need its buffer all the same.
+    let size = rustix::io::ioctl_fionread(socket).ok().filter(|&n| n > 0)?;
+    let mut bytes = vec![0u8; usize::try_from(size).ok()?];
+    let (n, _) = recv(socket, &mut bytes[..], RecvFlags::DONTWAIT).ok()?;
+    serde_json::from_slice(bytes.get(..n)?).ok()
+}
+
+// ---------------------------------------------------------------------------------------------------
+// The monitor, a forked copy: nothing here returns to the caller's code
+// ---------------------------------------------------------------------------------------------------
+
+struct Begin {
+    plan: GuardPlan,
+    theirs: OwnedFd,
+    front: i32,
+    group: i32,
+    ignored: u64,
+    mask: u64,
+    outer: Option<String>,
+}
+
+impl Begin {
+    fn fail(&self, errno: i32) -> ! {
+        let end = GuardEnd { exec_error: Some(errno), monitor_killed: true, ..GuardEnd::default() };
+        let _ = post(&self.theirs, &Answer::Over(Box::new(end)));
+        sys::exit_now(1)
+    }
+
+    fn or_fail<T>(&self, result: std::io::Result<T>) -> T {
+        match result {
+            Ok(value) => value,
+            Err(e) => self.fail(e.raw_os_error().unwrap_or(libc::EIO)),
+        }
+    }
+
+    fn run(self) -> ! {
+        // CONT wakes a stopped monitor up, so that it sees its front's end.
+        let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::CONT));
+        if nix::unistd::getppid().as_raw() != self.front {
+            sys::exit_now(1);
+        }
+        // Out of the way of what is sent to the foreground group.
+        let _ = rustix::process::setpgid(None, None);
+        let subreaper = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+        self.or_fail(subreaper.map_err(Into::into));
+        let (exec_error, report) = self.or_fail(pipe_with(PipeFlags::CLOEXEC).map_err(Into::into));
+        let signals = self.or_fail(SignalFd::block(&HEARD));
+        let command = self.command();
+        let pid = self.or_fail(command.spawn(&[report.as_raw_fd()]));
+        drop((report, command));
+        let started = Instant::now();
+        let leader = Ident { pid, start: process::read_stat(pid).map_or(0, |s| s.start) };
+        let files = self.output_files();
+        let Begin { plan, theirs, outer, front, .. } = self;
+        let role = GuardHalf {
+            front,
+            socket: theirs,
+            exec_error: Some(exec_error.into()),
+            outer,
+            name: plan.command.first().map(|c| c.to_string_lossy().into_owned()).unwrap_or_default(),
+            verbose: plan.verbose,
+            output: files.first().and_then(|f| f.try_clone().ok()),
+            log: plan.output,
+            forward_grace: plan.kill_after.then_some(plan.grace),
+            ended: false,
+        };
+        let known = Known {
+            policy: Policy { grace: plan.grace, leaks: plan.leaks, allow_empty: false, dump: plan.dump },
+            tree: Tree::new(plan.spare),
+            leader,
+            limit: plan.limit,
+            signal: plan.signal,
+            leader_only: plan.foreground,
+            stall: plan.stall.watch(files),
+            started,
+        };
+        Acting::new(known, role, signals).live(vec![])
+    }
+
+    fn command(&self) -> sys::Command {
+        let strings = |bytes: Vec<u8>| CString::new(bytes).ok();
+        let argv = self.plan.command.iter().filter_map(|a| strings(a.as_bytes().to_vec())).collect();
+        let envp = std::env::vars_os()
+            .filter_map(|(k, v)| strings([k.as_bytes(), b"=", v.as_bytes()].concat()))
+            .collect();
+        let path = std::env::var_os("PATH").map_or_else(|| b"/bin:/usr/bin".to_vec(), OsStringExt::into_vec);
+        let mut command = sys::Command::new(argv, envp, &path);
+        command.inherit = true;
+        if let Some(file) = &self.plan.output {
+            command.stdio = [None, Some(file.as_raw_fd()), Some(file.as_raw_fd())];
+        }
+        for fd in 0..3u8 {
+            let own = fd > 0 && self.plan.output.is_some();
+            command.closed[usize::from(fd)] = sys::was_closed(fd.into()) && !own;
+        }
+        command.group = Some(self.group);
+        // If both halves are killed at once, the command goes with them; what it had started is the sweep's.
+        command.death_signal = Some(libc::SIGKILL);
+        // timeout gives these two back their default, which it has taken for itself.
+        let tty = 1 << (libc::SIGTTIN - 1) | 1 << (libc::SIGTTOU - 1);
+        command.signals = LeaderSignals::Inherited { mask: self.mask, ignored: self.ignored & !tty };
+        command
+    }
+
+    /// The files that stdout and stderr are, where they are files.
+    fn output_files(&self) -> Vec<File> {
+        let fds: Vec<OwnedFd> = match &self.plan.output {
+            Some(file) => file.as_fd().try_clone_to_owned().into_iter().collect(),
+            None => [rustix::stdio::stdout(), rustix::stdio::stderr()]
+                .iter()
+                .filter_map(|fd| fd.try_clone_to_owned().ok())
+                .collect(),
+        };
+        fds.into_iter().map(File::from).filter(|f| f.metadata().is_ok_and(|m| m.is_file())).collect()
+    }
+}
+
+struct GuardHalf {
+    front: i32,
+    socket: OwnedFd,
+    exec_error: Option<File>,
+    outer: Option<String>,
+    name: String,
+    verbose: Option<String>,
+    /// A file that holds the output, for reading.
+    output: Option<File>,
+    log: Option<File>,
+    forward_grace: Option<Duration>,
+    ended: bool,
+}
+
+impl Role for GuardHalf {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        (!self.ended).then(|| self.socket.as_fd())
+    }
+
+    fn news(&mut self) -> Vec<News> {
+        let mut news = Vec::new();
+        if self.ended {
+            return news;
+        }
+        while let Some(order) = receive::<Order>(&self.socket) {
+            match order {
+                Order::Stop { by, reason, signal, grace_ms, but } => {
+                    let grace = grace_ms.map_or(Duration::MAX, Duration::from_millis);
+                    if let Some(group) = but {
+                        news.push(News::Spare { group });
+                    }
+                    news.push(News::Ask(Ask { by, reason, signal, grace }));
+                }
+                Order::Forward { signal, but } => {
+                    news.push(News::Forward { signal, but, grace: self.forward_grace });
+                }
+            }
+        }
+        let mut byte = [0u8; 1];
+        // End of file: the front was killed, and the tree goes at once.
+        if matches!(recv(&self.socket, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((0, 0))) {
+            self.ended = true;
+            let by = format!("the guard [{}] was killed", self.front);
+            news.push(News::Ask(Ask {
+                by,
+                reason: Reason::Kill,
+                signal: libc::SIGKILL,
+                grace: Duration::ZERO,
+            }));
+        }
+        news
+    }
+
+    fn tell(&mut self, _word: &Word) {}
+
+    fn unpublish(&mut self) {}
+
+    fn announce(&mut self, _ask: &Ask) {}
+
+    fn sending(&mut self, signal: i32) {
+        let Some(me) = &self.verbose else { return };
+        let name = match signal {
+            0 => "EXIT".to_owned(),
+            other => sys::signal_name(other).trim_start_matches("SIG").to_owned(),
+        };
+        let line = format!("{me}: sending signal {name} to command '{}'\n", self.name);
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    }
+
+    fn check_executed(&mut self) {
+        let mut errno = [0u8; 4];
+        if self.exec_error.take().is_some_and(|mut pipe| pipe.read_exact(&mut errno).is_ok()) {
+            let end = GuardEnd { exec_error: Some(i32::from_ne_bytes(errno)), ..GuardEnd::default() };
+            let _ = post(&self.socket, &Answer::Over(Box::new(end)));
+            sys::exit_now(1)
+        }
+    }
+
+    fn diagnose(&mut self, text: &[u8]) {
+        let _ = match &mut self.log {
+            Some(log) => log.write_all(text),
+            None => std::io::stderr().lock().write_all(text),
+        };
+    }
+
+    fn output_tail(&self) -> Vec<u8> {
+        let Some(file) = &self.output else { return vec![] };
+        // The command's own description is for writing: another is for reading.
+        File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).map_or_else(|_| vec![], |f| tail(&f))
+    }
+
+    fn outer(&self) -> (Option<String>, Option<i32>) {
+        (self.outer.clone(), Some(self.front))
+    }
+
+    fn finish(self, end: End, _tree: &Tree, _signals: &SignalFd) -> ! {
+        let death = end.death.as_ref();
+        let reason = end.stop.as_ref().map_or(Reason::Exit, |a| a.reason);
+        let leaks = end.leaked.iter().any(|l| l.why != SPARED);
+        let over = GuardEnd {
+            exit_code: death.and_then(|d| d.exit_code),
+            signal: death.and_then(|d| d.signal),
+            core: death.is_some_and(|d| d.core),
+            exec_error: None,
+            timed_out: matches!(reason, Reason::Limit | Reason::Stall),
+            reason: Some(reason),
+            by: end.stop.as_ref().map(|a| a.by.clone()),
+            leaks,
+            leaked: end.leaked,
+            nested: end.nested,
+            survivors: end.survivors,
+            strongest: end.strongest,
+            elapsed: death.map(|d| d.elapsed),
+            cpu: death.and_then(|d| d.cpu),
+            max_rss_kb: death.and_then(|d| d.max_rss_kb),
+            monitor_killed: false,
+        };
+        let _ = post(&self.socket, &Answer::Over(Box::new(over)));
+        sys::exit_now(0)
+    }
+}
+
+/// The comm under which guards know each other.
+const _: () = assert!(GUARD_COMM.len() <= 15);

@@ -1,0 +1,293 @@
+//! The command line: timeout(1)'s, and what tb-guard adds.
+
+use crate::interval;
+use clap::Parser;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use tb_shared::contract::Leaks;
+use tb_shared::term::parse_duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  tb-guard 10m pytest -x                      at most ten minutes; then all of it goes, workers and servers too
+  tb-guard -k 30 10m make test                TERM, and KILL after 30 s
+  tb-guard --stall 3m --dump 20m pytest       also when nothing happens for 3 min; say where it hung
+  tb-guard --quiet-success --log out.log 8m pytest
+                                              one line when all is well, the log when not
+  out=$(tb-guard 5 ./server --daemonize)      returns when the time is up, whoever holds the pipe
+
+DURATION is a number with s, m, h or d; 0 sets no limit. Time is the monotonic clock's: it stands still while the
+machine is suspended.
+
+When the time is up every process below COMMAND gets the signal, in whatever session or group it is, and KILL after
+the grace; a second INT, TERM, HUP or QUIT at least half a second after the first means KILL now. What outlives a normal
+end is stopped too, unless --leaks allow or --keep says otherwise. If tb-guard itself is killed, the tree goes with it.
+Work that another daemon does for the command (docker, systemd-run, at, a tmux server) is not below it.
+
+--stall sees output as growth of the files that stdout and stderr are, or, where they are none, as bytes that the tree's
+processes write anywhere; it sees progress as CPU time above 1 % of one CPU. A busy silent run is no stall; a spinning one
+is caught by DURATION, or by --stall-output, which ignores CPU time.
+
+Called under the name timeout it has timeout's options alone, and leaves what outlives a normal end.
+
+Exit status: COMMAND's; 124 the time was up; 137 it was and KILL was needed and asked for (-k, -s KILL); 125 tb-guard
+itself failed; 126 COMMAND cannot be executed; 127 it was not found; 1 with --leaks fail if something outlived a success.";
+
+/// timeout(1)'s options.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Gnu {
+    /// Leave COMMAND in the caller's process group, and signal it alone
+    #[arg(short = 'f', long)]
+    pub foreground: bool,
+    /// Send KILL this long after the first signal [default: $TB_KILL_GRACE or 5s]
+    #[arg(short = 'k', long, value_name = "DURATION", value_parser = Interval)]
+    pub kill_after: Option<Duration>,
+    /// When the time is up, exit with COMMAND's own status
+    #[arg(short = 'p', long)]
+    pub preserve_status: bool,
+    /// The signal when the time is up, by name or number
+    #[arg(short = 's', long, value_name = "SIGNAL", default_value = "TERM", value_parser = signal, allow_hyphen_values = true)]
+    pub signal: i32,
+    /// Say each signal that is sent on standard error
+    #[arg(short = 'v', long)]
+    pub verbose: bool,
+    /// DURATION COMMAND [ARG...]
+    #[arg(value_name = "DURATION COMMAND [ARG]", trailing_var_arg = true)]
+    pub operands: Vec<OsString>,
+}
+
+/// Under the name timeout.
+#[derive(Debug, Parser)]
+#[command(
+    name = "timeout",
+    version,
+    about = "Run a command with a time limit",
+    override_usage = "timeout [OPTION]... DURATION COMMAND [ARG]...",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    args_override_self = true
+)]
+pub struct Timeout {
+    /// timeout's options.
+    #[command(flatten)]
+    pub gnu: Gnu,
+    /// Print help
+    #[arg(long, action = clap::ArgAction::HelpLong)]
+    help: Option<bool>,
+    /// Print version
+    #[arg(long, action = clap::ArgAction::Version)]
+    version: Option<bool>,
+}
+
+/// Under its own name.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tb-guard",
+    version,
+    about = "timeout(1) that means it: when time is up the whole tree goes",
+    override_usage = "tb-guard [OPTIONS] DURATION COMMAND [ARG...]",
+    after_long_help = EXAMPLES,
+    args_override_self = true
+)]
+pub struct Cli {
+    /// timeout's options.
+    #[command(flatten)]
+    pub gnu: Gnu,
+    /// What tb-guard adds.
+    #[command(flatten)]
+    pub more: More,
+}
+
+/// What tb-guard adds to timeout.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct More {
+    /// Between the first signal and KILL, without -k's exit status
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub grace: Option<Duration>,
+    /// Also stop it when it makes neither output nor CPU progress for this long
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub stall: Option<Duration>,
+    /// Also stop it when it makes no output for this long, busy or not
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub stall_output: Option<Duration>,
+    /// Before it is stopped for time: say what runs, which test, and Python's tracebacks
+    #[arg(long)]
+    pub dump: bool,
+    /// Its output goes straight to this file
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// One line when all is well; the output, without progress, when not
+    #[arg(long)]
+    pub quiet_success: bool,
+    /// A line on standard error this often
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub heartbeat: Option<Duration>,
+    /// Write what happened to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// What happens to processes that outlive it: stopped, that and a success becomes 1, left
+    #[arg(long, value_enum, value_name = "kill|fail|allow", hide_possible_values = true)]
+    pub leaks: Option<Leaks>,
+    /// Spare processes whose command line matches: build daemons
+    #[arg(long, value_name = "REGEX")]
+    pub keep: Option<String>,
+}
+
+/// The command, for documentation.
+pub fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
+/// Reads a duration as timeout does.
+#[derive(Clone)]
+struct Interval;
+
+impl clap::builder::TypedValueParser for Interval {
+    type Value = Duration;
+
+    fn parse_ref(
+        &self,
+        cmd: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Duration, clap::Error> {
+        interval::parse(value)
+            .map_err(|why| clap::Error::raw(clap::error::ErrorKind::InvalidValue, why).with_cmd(cmd))
+    }
+}
+
+/// A signal as timeout takes it: a name, a number, a shell's status (137 is KILL), or 0 for none at all.
+fn signal(text: &str) -> Result<i32, String> {
+    if text.eq_ignore_ascii_case("EXIT") || text == "0" {
+        return Ok(0);
+    }
+    let number = text.parse::<i32>().ok().map(|n| if n >= 128 { n - 128 } else { n });
+    let text = number.map_or_else(|| text.to_owned(), |n| n.to_string());
+    tb_shared::term::parse_signal(&text).map_err(|_| format!("invalid signal '{text}'"))
+}
+
+/// timeout's long options, among which an abbreviation is looked for first.
+const GNU: [&str; 7] =
+    ["foreground", "kill-after", "preserve-status", "signal", "verbose", "help", "version"];
+/// tb-guard's own.
+const OWN: [&str; 10] = [
+    "grace",
+    "stall",
+    "stall-output",
+    "dump",
+    "log",
+    "quiet-success",
+    "heartbeat",
+    "report",
+    "leaks",
+    "keep",
+];
+
+/// Writes abbreviated long options out, as getopt_long(3) takes them; up to the first operand.
+///
+/// # Errors
+/// `option '--s' is ambiguous`.
+pub fn spelled_out(args: Vec<OsString>, own: bool) -> Result<Vec<OsString>, String> {
+    let takes_value = |name: &str| {
+        !["foreground", "preserve-status", "verbose", "help", "version", "dump", "quiet-success"]
+            .contains(&name)
+    };
+    let mut out = Vec::with_capacity(args.len());
+    let mut args = args.into_iter();
+    out.extend(args.next());
+    while let Some(arg) = args.next() {
+        let Some(text) = arg.to_str().map(str::to_owned) else {
+            out.push(arg);
+            break;
+        };
+        if let Some(long) = text.strip_prefix("--").filter(|l| !l.is_empty()) {
+            let (name, value) = long.split_once('=').map_or((long, None), |(n, v)| (n, Some(v)));
+            let full = full_name(name, own)?;
+            match value {
+                Some(value) => out.push(format!("--{full}={value}").into()),
+                None => {
+                    out.push(format!("--{full}").into());
+                    if takes_value(full) {
+                        out.extend(args.next());
+                    }
+                }
+            }
+        } else if let Some(short) = text.strip_prefix('-').filter(|s| !s.is_empty() && !s.starts_with('-')) {
+            // The letter that takes a value takes the rest of the word, or the next word.
+            let next_is_value = short.find(['k', 's']).is_some_and(|at| at + 1 == short.len());
+            out.push(arg);
+            if next_is_value {
+                out.extend(args.next());
+            }
+        } else {
+            out.push(arg);
+            break;
+        }
+    }
+    out.extend(args);
+    Ok(out)
+}
+
+fn full_name(name: &str, own: bool) -> Result<&str, String> {
+    for list in [&GNU[..], if own { &OWN[..] } else { &[] }] {
+        if let Some(exact) = list.iter().find(|n| **n == name) {
+            return Ok(exact);
+        }
+    }
+    for list in [&GNU[..], if own { &OWN[..] } else { &[] }] {
+        let mut fits = list.iter().filter(|n| n.starts_with(name));
+        match (fits.next(), fits.next()) {
+            (Some(one), None) => return Ok(one),
+            (Some(_), Some(_)) => return Err(format!("option '--{name}' is ambiguous")),
+            (None, _) => {}
+        }
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spelled(args: &[&str], own: bool) -> Result<Vec<String>, String> {
+        let args = std::iter::once("x").chain(args.iter().copied()).map(OsString::from).collect();
+        spelled_out(args, own).map(|a| a.iter().skip(1).map(|s| s.to_string_lossy().into_owned()).collect())
+    }
+
+    #[test]
+    fn abbreviations_are_looked_for_among_timeouts_options_first() {
+        assert_eq!(spelled(&["--sig=KILL", "1", "x"], true).unwrap(), ["--signal=KILL", "1", "x"]);
+        assert_eq!(spelled(&["--s", "KILL", "1"], true).unwrap(), ["--signal", "KILL", "1"]);
+        assert_eq!(spelled(&["--st", "2s", "1"], true), Err("option '--st' is ambiguous".into()));
+        assert_eq!(spelled(&["--stall", "2s", "1"], true).unwrap(), ["--stall", "2s", "1"]);
+        assert_eq!(spelled(&["--ve", "1"], true), Err("option '--ve' is ambiguous".into()));
+        assert_eq!(spelled(&["--gr", "1", "1"], false).unwrap()[0], "--gr");
+    }
+
+    #[test]
+    fn nothing_is_touched_after_the_first_operand() {
+        assert_eq!(spelled(&["1", "--sig", "x"], true).unwrap(), ["1", "--sig", "x"]);
+        assert_eq!(spelled(&["-k", "1", "5", "cmd", "--fore"], true).unwrap()[4], "--fore");
+        assert_eq!(spelled(&["--", "5", "cmd", "--fore"], true).unwrap()[3], "--fore");
+    }
+
+    #[test]
+    fn signals_as_timeout_takes_them() {
+        assert_eq!(signal("KILL"), Ok(9));
+        assert_eq!(signal("137"), Ok(9));
+        assert_eq!(signal("sigterm"), Ok(15));
+        assert_eq!(signal("0"), Ok(0));
+        assert_eq!(signal("EXIT"), Ok(0));
+        assert_eq!(signal("RTMIN+1"), Ok(35));
+        for bad in ["65", "99999", "invalid", ""] {
+            assert!(signal(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_command_lines_are_sound() {
+        command().debug_assert();
+        <Timeout as clap::CommandFactory>::command().debug_assert();
+    }
+}
