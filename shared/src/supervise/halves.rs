@@ -21,6 +21,10 @@ use std::time::{Duration, Instant};
 const ROUND: Duration = Duration::from_millis(20);
 /// How long a record that cannot be written waits for room.
 const RETRY: Duration = Duration::from_secs(5);
+/// How many requests that were passed on to the monitor the front remembers.
+const PASSED_ON: usize = 8;
+/// Room for words about as many leaks as a record lists: the kernel's default holds half of them.
+const PIPE: usize = 1 << 20;
 
 /// The signals that a half reads instead of taking.
 pub(super) const HEARD: [i32; 5] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, sys::REQUEST];
@@ -72,7 +76,7 @@ pub(super) fn monitor(known: Known, signals: SignalFd, twin: File, exec_error: F
         survivors: vec![],
         strongest: None,
     };
-    acting.live(vec![])
+    acting.live(vec![], vec![])
 }
 
 /// The front's life: asleep until the monitor has died, then whatever is left to do.
@@ -90,6 +94,7 @@ pub(super) fn front(
     // A child's number is ours until we wait for it, so this handle is the monitor's.
     let handle = process::read_stat(monitor)
         .and_then(|stat| Handle::open(Ident { pid: monitor, start: stat.start }).ok().flatten());
+    let mut passed_on = Vec::new();
     while !matches!(sys::look(Which::Pid(monitor), true), Ok(Children::Dead(_) | Children::None)) {
         let Some(heard) = signals.next() else {
             wait_for(&signals, None);
@@ -102,8 +107,10 @@ pub(super) fn front(
             _ => Request { signal: libc::SIGTERM, grace: policy.grace }.value(),
         };
         if let Some(handle) = &handle {
-            let _ = handle.request(value);
+            let _ = handle.request_for((heard.pid, heard.uid), value);
         }
+        passed_on.truncate(PASSED_ON - 1);
+        passed_on.push(heard);
     }
     let told = Told::read(words);
     let Some((header, log_name)) = told.begun else {
@@ -132,7 +139,9 @@ pub(super) fn front(
         survivors: vec![],
         strongest: None,
     };
-    acting.live(actions)
+    // What the monitor was asked and did not live to say that it had heard is still asked.
+    let unheard = if acting.machine.stop().is_none() { passed_on } else { vec![] };
+    acting.live(actions, unheard)
 }
 
 /// Sleeps until a signal has come or the time is up.
@@ -148,8 +157,12 @@ fn wait_for(signals: &SignalFd, timeout: Option<Duration>) {
 }
 
 impl Acting {
-    fn live(mut self, first: Vec<Action>) -> ! {
+    fn live(mut self, first: Vec<Action>, unheard: Vec<Arrived>) -> ! {
         self.act(first);
+        self.look();
+        for heard in unheard {
+            self.hear(heard);
+        }
         while !self.machine.is_over() {
             // The leader's end is looked for before any request is read: a job that ended by itself is not
             // relabelled by a kill that came later.
@@ -327,10 +340,10 @@ impl Acting {
                 Action::Soft { signal, grace } => {
                     if self.nested.is_empty() {
                         self.nested = self.known.tree.nested();
+                        self.nested.iter().for_each(|n| self.tell(&Word::Nested(n.clone())));
                     }
                     self.strongest = Some(signal);
                     self.known.tree.soft(signal, grace);
-                    self.tell(&Word::Signalled);
                 }
                 Action::Hard => {
                     self.strongest = Some(libc::SIGKILL);
@@ -345,6 +358,9 @@ impl Acting {
                         Some((armed, before)) if armed == timer => Some((timer, before.min(at))),
                         _ => Some((timer, at)),
                     };
+                    if let Some((Timer::Grace, at)) = self.timer {
+                        self.tell(&Word::signalled(at.saturating_duration_since(Instant::now())));
+                    }
                 }
                 Action::NoteSurvivors => self.survivors = self.known.tree.survivors(),
                 Action::Finish => {}
@@ -363,12 +379,20 @@ impl Acting {
     }
 
     fn note_leaks(&mut self) {
-        (self.leaked, self.nested) = self.known.tree.outliving("outlived the leader");
-        for leaked in &self.leaked {
-            self.tell(&Word::Leaked(leaked.clone()));
+        let (leaked, nested) = self.known.tree.outliving("outlived the leader");
+        if let Some(twin) = &self.twin {
+            // A pipe that stays as it is holds less: what does not fit is not told.
+            let _ = rustix::pipe::fcntl_setpipe_size(twin, PIPE);
         }
-        for nested in &self.nested {
+        // What the other half had noted before it died may be gone by now, and was a leak all the same.
+        let is_new = |known: &[Leftover], l: &Leftover| !known.iter().any(|k| (k.pid, k.start) == (l.pid, l.start));
+        for leaked in leaked.into_iter().filter(|l| is_new(&self.leaked, l)).collect::<Vec<_>>() {
+            self.tell(&Word::Leaked(leaked.clone()));
+            self.leaked.push(leaked);
+        }
+        for nested in nested.into_iter().filter(|n| is_new(&self.nested, n)).collect::<Vec<_>>() {
             self.tell(&Word::Nested(nested.clone()));
+            self.nested.push(nested);
         }
     }
 
@@ -406,6 +430,16 @@ impl Acting {
         }
     }
 
+    /// A front that somebody stopped would stay for ever: it is woken to see that all is over.
+    fn wake_twin(&self) {
+        if self.twin.is_some()
+            && let Some(&(pid, start)) = self.known.record.header.supervisors.first()
+            && let Ok(Some(front)) = Handle::open(Ident { pid, start })
+        {
+            let _ = front.signal(libc::SIGCONT);
+        }
+    }
+
     /// Writes the record and ends. Where it cannot be written, the log's lock stays and says so, and it is tried
     /// again: a job whose end is not recorded is not over.
     fn finish(mut self) -> ! {
@@ -415,10 +449,14 @@ impl Acting {
             let until = Instant::now() + RETRY;
             while let Some(left) = until.checked_duration_since(Instant::now()).filter(|l| !l.is_zero()) {
                 wait_for(&self.signals, Some(left));
-                while self.signals.next().is_some() {}
+                // Whoever asks for a stop has perhaps just made room.
+                if std::iter::from_fn(|| self.signals.next()).any(|heard| heard.signal == sys::REQUEST) {
+                    break;
+                }
             }
         }
         self.tell(&Word::Recorded);
+        self.wake_twin();
         self.known.record.sync();
         sys::exit_now(0)
     }
