@@ -280,11 +280,12 @@ pub fn signal_pidfd(pidfd: BorrowedFd<'_>, signal: c_int) -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Queues [`REQUEST`] with a value through a pidfd.
+/// Queues [`REQUEST`] with a value through a pidfd, in the name of this PID and uid: the kernel lets the sender
+/// of a queued signal say who asks.
 ///
 /// # Errors
 /// As [`signal_pidfd`], and EAGAIN when the receiver's queue is full.
-pub fn queue_pidfd(pidfd: BorrowedFd<'_>, value: i32) -> io::Result<()> {
+pub fn queue_pidfd(pidfd: BorrowedFd<'_>, value: i32, (pid, uid): (i32, u32)) -> io::Result<()> {
     /// The beginning of the kernel's siginfo_t for a queued signal, padded to its 128 bytes.
     #[repr(C)]
     struct Queued {
@@ -304,8 +305,8 @@ pub fn queue_pidfd(pidfd: BorrowedFd<'_>, value: i32) -> io::Result<()> {
         code: libc::SI_QUEUE,
         #[cfg(target_pointer_width = "64")]
         pad: 0,
-        pid: std::process::id().cast_signed(),
-        uid: rustix::process::getuid().as_raw(),
+        pid,
+        uid,
         // sigval is a union of an int and a pointer: the int is at its lowest address on little endian, and
         // the receiver reads the int.
         value: if cfg!(target_endian = "little") {

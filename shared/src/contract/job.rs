@@ -6,10 +6,10 @@ use super::files::{LogFile, PidContent, PidFile, read_log, read_pid_file};
 use super::name::{LogName, Name, Stem};
 use super::records::{Header, VERSION};
 use super::state::{Facts, Foreign, Place, State, judge};
-use crate::process::{self, Here, Ident};
+use crate::process::{self, Here, Ident, Snapshot};
 use crate::term::{Failure, Result};
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// How much later than its PID file was written a foreign process may have started: file times are coarse.
 const SLACK: Duration = Duration::from_secs(2);
@@ -43,6 +43,8 @@ pub struct Job {
     pub log: Option<LogFile>,
     /// All logs of the stem, the newest first.
     pub logs: Vec<LogName>,
+    /// The leader, found by its supervisor, where a held PID file has no header to go with it.
+    pub found_leader: Option<Ident>,
     /// What it rests on.
     pub facts: Facts,
     /// What follows.
@@ -67,7 +69,7 @@ impl Job {
 
     /// The leader as the header names it, whether it lives or not.
     pub fn leader(&self) -> Option<Ident> {
-        self.header().map(|h| Ident { pid: h.pid, start: h.start })
+        self.header().map(|h| Ident { pid: h.pid, start: h.start }).or(self.found_leader)
     }
 
     /// The PID to show: the leader's.
@@ -75,7 +77,7 @@ impl Job {
         if self.is_foreign() {
             return self.pid_file.as_ref().and_then(PidFile::pid);
         }
-        self.header().map(|h| h.pid).or_else(|| self.pid_file.as_ref().and_then(PidFile::pid))
+        self.leader().map(|l| l.pid).or_else(|| self.pid_file.as_ref().and_then(PidFile::pid))
     }
 
     /// Whether the job runs under a PID file that somebody else wrote.
@@ -86,7 +88,7 @@ impl Job {
     /// The number that somebody wrote over the live PID file, if anybody did.
     pub fn overwritten_by(&self) -> Option<&PidContent> {
         let file = self.pid_file.as_ref().filter(|f| f.held)?;
-        let pid = self.header()?.pid;
+        let pid = self.leader()?.pid;
         (file.content != PidContent::Pid(pid)).then_some(&file.content)
     }
 
@@ -168,6 +170,15 @@ pub fn survey(dir: &RunDir, here: &Here, name: &Name) -> Result<Survey> {
 /// As [`survey`].
 pub fn find(dir: &RunDir, here: &Here, name: &Name) -> Result<Option<Job>> {
     Ok(survey(dir, here, name)?.job)
+}
+
+/// The same job as it is now, by its stem: its name may have been lost with its header.
+///
+/// # Errors
+/// When one of its files is no plain file or cannot be read.
+pub fn reread(dir: &RunDir, here: &Here, job: &Job) -> Result<Option<Job>> {
+    let now = read_stem(dir, here, &job.stem, logs_of(dir, &job.stem)?)?;
+    again_if_crashed(dir, here, &job.stem, now)
 }
 
 /// All jobs of the directory, whatever their owner.
@@ -256,7 +267,7 @@ fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, mut logs: Vec<LogName>) -> 
         log = None;
     }
     let foreign = match (&pid_file, &log) {
-        (Some(file), log) if !file.held => foreign(file, log.as_ref()),
+        (Some(file), log) if !file.held => foreign(file, log.as_ref(), here),
         _ => Foreign::None,
     };
     if foreign == Foreign::Alive && log.as_ref().is_some_and(|l| l.header.is_some() && !l.held) {
@@ -265,7 +276,20 @@ fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, mut logs: Vec<LogName>) -> 
     let facts = facts(here, pid_file.as_ref(), log.as_ref(), foreign);
     let header = log.as_ref().and_then(|l| l.header.as_deref());
     let name = header.map_or_else(|| stem.as_str().to_owned(), |h| h.name.clone());
-    Ok(judge(&facts).map(|state| Job { name, stem: stem.clone(), pid_file, log, logs, facts, state }))
+    let found_leader = match (&pid_file, header) {
+        (Some(file), None) if file.held => leader_of_holders(file),
+        _ => None,
+    };
+    Ok(judge(&facts).map(|state| Job {
+        name,
+        stem: stem.clone(),
+        pid_file,
+        log,
+        logs,
+        found_leader,
+        facts,
+        state,
+    }))
 }
 
 /// A job by one of its logs alone: an earlier run of a name.
@@ -274,7 +298,26 @@ pub fn of_log(here: &Here, log: LogFile) -> Option<Job> {
     let logs = vec![log.name.clone()];
     let name = log.header.as_deref().map_or_else(|| stem.as_str().to_owned(), |h| h.name.clone());
     let facts = facts(here, None, Some(&log), Foreign::None);
-    judge(&facts).map(|state| Job { name, stem, pid_file: None, log: Some(log), logs, facts, state })
+    judge(&facts).map(|state| Job {
+        name,
+        stem,
+        pid_file: None,
+        log: Some(log),
+        logs,
+        found_leader: None,
+        facts,
+        state,
+    })
+}
+
+/// The leader of a job whose header is gone: the child that leads a session, of the monitor, which is the lower of
+/// those that hold the PID file's lock. What was orphaned below may lead a session too: the leader is the eldest.
+fn leader_of_holders(file: &PidFile) -> Option<Ident> {
+    let all = Snapshot::take().ok()?;
+    let holders = process::holders(&all, file.id.file, file.id.uid);
+    let children = holders.iter().flat_map(|&pid| all.children(pid)).filter_map(|&pid| all.get(pid));
+    let leaders = children.filter(|row| row.sid == row.pid && row.comm != crate::supervise::COMM);
+    leaders.min_by_key(|row| (row.start, row.pid)).map(|row| Ident { pid: row.pid, start: row.start })
 }
 
 fn facts(here: &Here, pid_file: Option<&PidFile>, log: Option<&LogFile>, foreign: Foreign) -> Facts {
@@ -309,10 +352,21 @@ fn place(header: &Header, here: &Here) -> Place {
 }
 
 /// Whether the process of an unlocked PID file is the one that was meant.
-fn foreign(file: &PidFile, log: Option<&LogFile>) -> Foreign {
+fn foreign(file: &PidFile, log: Option<&LogFile>, here: &Here) -> Foreign {
     let Some(pid) = file.pid() else { return Foreign::None };
-    // Our own PID file, left behind by supervisors that were killed: the header says all about it.
-    if log.and_then(|l| l.header.as_deref()).is_some_and(|h| h.pid == pid) {
+    if let Some(header) = log.and_then(|l| l.header.as_deref()) {
+        // Our own PID file, left behind by supervisors that were killed: the header says all about it. So it does
+        // while the leader lives, whatever somebody wrote over the file.
+        let leader_lives =
+            place(header, here) == Place::Here && Ident { pid: header.pid, start: header.start }.is_alive();
+        if header.pid == pid || leader_lives {
+            return Foreign::None;
+        }
+    }
+    // What was written over the file of a job that ran then is no run of its own: the footer tells how it ended.
+    let ended = log.and_then(|l| l.end.footer.as_ref()).and_then(|(f, _)| f.finished_at.as_deref());
+    let ended = ended.and_then(|t| t.parse::<jiff::Timestamp>().ok()).map(SystemTime::from);
+    if ended.is_some_and(|ended| file.id.modified <= ended) {
         return Foreign::None;
     }
     let Some(stat) = process::read_stat(pid).filter(process::Stat::is_alive) else { return Foreign::Gone };

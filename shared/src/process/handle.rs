@@ -64,6 +64,15 @@ impl Handle {
     /// # Errors
     /// As [`Handle::signal`].
     pub fn request(&self, value: i32) -> io::Result<()> {
-        sys::queue_pidfd(self.fd.as_fd(), value)
+        let me = (std::process::id().cast_signed(), rustix::process::getuid().as_raw());
+        self.request_for(me, value)
+    }
+
+    /// Queues a request to stop in the name of another process (PID, uid), whose request it is.
+    ///
+    /// # Errors
+    /// As [`Handle::signal`].
+    pub fn request_for(&self, sender: (i32, u32), value: i32) -> io::Result<()> {
+        sys::queue_pidfd(self.fd.as_fd(), value, sender)
     }
 }

@@ -34,6 +34,8 @@ pub(super) trait Role {
     }
     /// Tells the other half.
     fn tell(&mut self, word: &Word);
+    /// Before many words are told.
+    fn make_room(&mut self) {}
     /// Before the leader is waited for: its number is about to be free.
     fn unpublish(&mut self);
     /// Before the first signal of a stop.
@@ -149,9 +151,13 @@ impl<R: Role> Acting<R> {
         (acting, actions)
     }
 
-    /// The half's life: from `first` to the record.
-    pub(super) fn live(mut self, first: Vec<Action>) -> ! {
+    /// The half's life: from `first`, and what was asked and perhaps not heard, to the record.
+    pub(super) fn live(mut self, first: Vec<Action>, unheard: Vec<Arrived>) -> ! {
         self.act(first);
+        self.look();
+        for heard in unheard {
+            self.hear(heard);
+        }
         while !self.machine.is_over() {
             // The leader's end is looked for before any request is read: a job that ended by itself is not
             // relabelled by a kill that came later.
@@ -344,6 +350,7 @@ impl<R: Role> Acting<R> {
                 Action::Soft { signal, grace } => {
                     if self.nested.is_empty() {
                         self.nested = self.known.tree.nested();
+                        self.nested.iter().for_each(|n| self.role.tell(&Word::Nested(n.clone())));
                     }
                     self.strongest = Some(signal);
                     self.role.sending(signal);
@@ -352,7 +359,6 @@ impl<R: Role> Acting<R> {
                     } else {
                         self.known.tree.soft(signal, grace);
                     }
-                    self.role.tell(&Word::Signalled);
                 }
                 Action::Hard => {
                     self.strongest = Some(libc::SIGKILL);
@@ -366,6 +372,9 @@ impl<R: Role> Acting<R> {
                         Some((armed, before)) if armed == timer => Some((timer, before.min(at))),
                         _ => Some((timer, at)),
                     };
+                    if let Some((Timer::Grace, at)) = self.timer {
+                        self.role.tell(&Word::signalled(at.saturating_duration_since(Instant::now())));
+                    }
                 }
                 Action::NoteSurvivors => self.survivors = self.known.tree.survivors(),
                 Action::Finish => {}
@@ -374,12 +383,22 @@ impl<R: Role> Acting<R> {
     }
 
     fn note_leaks(&mut self) {
-        (self.leaked, self.nested) = self.known.tree.outliving("outlived the leader");
-        for leaked in &self.leaked {
-            self.role.tell(&Word::Leaked(leaked.clone()));
+        let (leaked, nested) = self.known.tree.outliving("outlived the leader");
+        self.role.make_room();
+        // What the other half had noted before it died may be gone by now, and was a leak all the same.
+        let is_new =
+            |known: &[Leftover], l: &Leftover| !known.iter().any(|k| (k.pid, k.start) == (l.pid, l.start));
+        for leaked in leaked {
+            if is_new(&self.leaked, &leaked) {
+                self.role.tell(&Word::Leaked(leaked.clone()));
+                self.leaked.push(leaked);
+            }
         }
-        for nested in &self.nested {
-            self.role.tell(&Word::Nested(nested.clone()));
+        for nested in nested {
+            if is_new(&self.nested, &nested) {
+                self.role.tell(&Word::Nested(nested.clone()));
+                self.nested.push(nested);
+            }
         }
     }
 }

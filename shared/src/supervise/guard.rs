@@ -425,7 +425,7 @@ impl Begin {
             stall: plan.stall.watch(files),
             started,
         };
-        Acting::new(known, role, signals).live(vec![])
+        Acting::new(known, role, signals).live(vec![], vec![])
     }
 
     fn command(&self) -> sys::Command {

@@ -19,6 +19,10 @@ use std::time::{Duration, Instant};
 
 /// How long a record that cannot be written waits for room.
 const RETRY: Duration = Duration::from_secs(5);
+/// How many requests that were passed on to the monitor the front remembers.
+const PASSED_ON: usize = 8;
+/// Room for words about as many leaks as a record lists: the kernel's default holds half of them.
+const PIPE: usize = 1 << 20;
 
 /// A half of a job: it has the job's two files.
 pub(super) struct JobHalf {
@@ -32,7 +36,7 @@ pub(super) struct JobHalf {
 /// The monitor's life, from the leader's start to the record.
 pub(super) fn monitor(known: Known, record: Record, signals: SignalFd, twin: File, exec_error: File) -> ! {
     let role = JobHalf { record, twin: Some(twin), exec_error: Some(exec_error) };
-    Acting::new(known, role, signals).live(vec![])
+    Acting::new(known, role, signals).live(vec![], vec![])
 }
 
 /// The front's life: asleep until the monitor has died, then whatever is left to do. The leader in `known` is not
@@ -47,6 +51,7 @@ pub(super) fn front(
     // A child's number is ours until we wait for it, so this handle is the monitor's.
     let handle = process::read_stat(monitor)
         .and_then(|stat| Handle::open(Ident { pid: monitor, start: stat.start }).ok().flatten());
+    let mut passed_on = Vec::new();
     while !matches!(sys::look(Which::Pid(monitor), true), Ok(Children::Dead(_) | Children::None)) {
         let Some(heard) = signals.next() else {
             sleep_on(&[signals.fd()], None);
@@ -59,8 +64,10 @@ pub(super) fn front(
             _ => Request { signal: libc::SIGTERM, grace: known.policy.grace }.value(),
         };
         if let Some(handle) = &handle {
-            let _ = handle.request(value);
+            let _ = handle.request_for((heard.pid, heard.uid), value);
         }
+        passed_on.truncate(PASSED_ON - 1);
+        passed_on.push(heard);
     }
     let mut told = Told::read(words);
     let Some((header, log_name)) = told.begun.take() else {
@@ -75,14 +82,35 @@ pub(super) fn front(
     }
     known.leader = Ident { pid: record.header.pid, start: record.header.start };
     let role = JobHalf { record, twin: None, exec_error: None };
+    // What the monitor was asked and did not live to say that it had heard is still asked.
+    let unheard = if told.stop.is_none() { passed_on } else { vec![] };
     let (acting, actions) = Acting::resume(known, role, signals, told);
-    acting.live(actions)
+    acting.live(actions, unheard)
+}
+
+impl JobHalf {
+    /// A front that somebody stopped would stay for ever: it is woken to see that all is over.
+    fn wake_twin(&self) {
+        if self.twin.is_some()
+            && let Some(&(pid, start)) = self.record.header.supervisors.first()
+            && let Ok(Some(front)) = Handle::open(Ident { pid, start })
+        {
+            let _ = front.signal(libc::SIGCONT);
+        }
+    }
 }
 
 impl Role for JobHalf {
     fn tell(&mut self, word: &Word) {
         if let Some(twin) = &self.twin {
             word.tell(twin);
+        }
+    }
+
+    fn make_room(&mut self) {
+        if let Some(twin) = &self.twin {
+            // A pipe that stays as it is holds less: what does not fit is not told.
+            let _ = rustix::pipe::fcntl_setpipe_size(twin, PIPE);
         }
     }
 
@@ -133,10 +161,14 @@ impl Role for JobHalf {
             let until = Instant::now() + RETRY;
             while let Some(left) = until.checked_duration_since(Instant::now()).filter(|l| !l.is_zero()) {
                 sleep_on(&[signals.fd()], Some(left));
-                while signals.next().is_some() {}
+                // Whoever asks for a stop has perhaps just made room.
+                if std::iter::from_fn(|| signals.next()).any(|heard| heard.signal == sys::REQUEST) {
+                    break;
+                }
             }
         }
         self.tell(&Word::Recorded);
+        self.wake_twin();
         self.record.sync();
         sys::exit_now(0)
     }

@@ -156,6 +156,8 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
     let mask = sys::block_all();
     let forked = sys::fork();
     if matches!(forked, Ok(Side::Child)) {
+        // Whoever writes to a launcher that has died must be told so: no copy may keep this end open.
+        drop(answer);
         let start = Start {
             record,
             leader_log,

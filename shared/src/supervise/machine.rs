@@ -143,18 +143,24 @@ impl Machine {
         }
     }
 
-    /// A machine that goes on where the other half was when it died: what it had told, and whether it had
-    /// already signalled the tree. The actions are what is still to be done.
+    /// A machine that goes on where the other half was when it died: what it had told, and, if it had already
+    /// signalled the tree, how much of the grace is left. The actions are what is still to be done.
     pub fn resume(
         policy: Policy,
         leader_dead: bool,
         stop: Option<Ask>,
-        signalled: bool,
+        signalled: Option<Duration>,
     ) -> (Machine, Vec<Action>) {
         let mut machine = Machine::new(policy);
         let mut actions = Vec::new();
         machine.leader_dead = leader_dead;
         match stop {
+            None if leader_dead && signalled.is_some() => {
+                // What outlived the leader was being stopped: it has been noted, and has had its one signal.
+                machine.phase = Phase::Soft;
+                actions.push(Action::Unpublish);
+                actions.extend(signalled.map(|left| Action::Arm(Timer::Grace, left)));
+            }
             None if leader_dead => {
                 machine.phase = Phase::Lingering;
                 actions.extend([Action::Unpublish, Action::Arm(Timer::Linger, LINGER)]);
@@ -168,10 +174,10 @@ impl Machine {
                     actions.push(Action::Unpublish);
                 }
                 actions.push(Action::Announce(ask.clone()));
-                if !signalled {
+                if signalled.is_none() {
                     actions.push(Action::Soft { signal: ask.signal, grace: ask.grace });
                 }
-                actions.push(Action::Arm(Timer::Grace, ask.grace));
+                actions.push(Action::Arm(Timer::Grace, signalled.unwrap_or(ask.grace)));
                 machine.stop = Some(ask);
             }
         }
@@ -290,7 +296,11 @@ impl Machine {
             }
             // The tree has had its one signal: a further request can only bring the end nearer, which is
             // the driver's rule for arming a timer that runs.
-            Phase::Soft => actions.push(Action::Arm(Timer::Grace, ask.grace)),
+            Phase::Soft => {
+                // KILL is no signal to be given time after.
+                let grace = if ask.signal == libc::SIGKILL { Duration::ZERO } else { ask.grace };
+                actions.push(Action::Arm(Timer::Grace, grace));
+            }
             Phase::Hard | Phase::Over => {}
         }
         actions
@@ -515,15 +525,79 @@ mod tests {
 
     #[test]
     fn the_half_that_takes_over_goes_on_where_the_other_was() {
-        let (m, actions) = Machine::resume(POLICY, false, None, false);
+        let (m, actions) = Machine::resume(POLICY, false, None, None);
         assert!(actions.is_empty() && !m.leader_is_dead());
-        let (_, actions) = Machine::resume(POLICY, true, None, false);
+        let (_, actions) = Machine::resume(POLICY, true, None, None);
         assert_eq!(actions, [Action::Unpublish, Action::Arm(Timer::Linger, LINGER)]);
         let a = ask(Reason::Kill);
-        let (m, actions) = Machine::resume(POLICY, false, Some(a.clone()), true);
-        assert_eq!(actions, [Action::Announce(a.clone()), Action::Arm(Timer::Grace, a.grace)]);
-        assert_eq!(m.stop(), Some(&a));
-        let (_, actions) = Machine::resume(POLICY, false, Some(a.clone()), false);
+        let (_, actions) = Machine::resume(POLICY, false, Some(a.clone()), None);
         assert!(actions.iter().any(|x| matches!(x, Action::Soft { .. })));
+    }
+
+    #[test]
+    fn a_takeover_during_the_grace_neither_signals_again_nor_begins_the_grace_anew() {
+        let a = ask(Reason::Kill);
+        let left = Duration::from_millis(1200);
+        let (m, actions) = Machine::resume(POLICY, false, Some(a.clone()), Some(left));
+        assert_eq!(actions, [Action::Announce(a.clone()), Action::Arm(Timer::Grace, left)]);
+        assert_eq!(m.stop(), Some(&a));
+        // The stop was told before the leader's end: it decides, whichever of the two is asked about.
+        let (mut m, actions) = Machine::resume(POLICY, true, Some(a.clone()), Some(left));
+        assert_eq!(
+            actions,
+            [Action::Unpublish, Action::Announce(a.clone()), Action::Arm(Timer::Grace, left)]
+        );
+        assert_eq!(m.on(Event::Empty), [Action::Finish]);
+        assert_eq!(m.stop(), Some(&a));
+    }
+
+    #[test]
+    fn a_takeover_while_leaks_are_stopped_does_not_signal_them_a_second_time() {
+        let left = Duration::from_millis(700);
+        let (mut m, actions) = Machine::resume(POLICY, true, None, Some(left));
+        assert_eq!(actions, [Action::Unpublish, Action::Arm(Timer::Grace, left)]);
+        assert_eq!(m.on(Event::Timer(Timer::Grace)), [Action::Hard, Action::Arm(Timer::Bound, BOUND)]);
+        assert_eq!(m.on(Event::Empty), [Action::Finish]);
+        assert!(m.stop().is_none(), "leaks do not make a stop of it");
+    }
+
+    #[test]
+    fn a_request_for_kill_does_not_wait_for_the_grace_of_the_one_before() {
+        let mut m = Machine::new(POLICY);
+        m.on(Event::Ask(ask(Reason::Kill)));
+        let now = Ask { signal: libc::SIGKILL, grace: Duration::from_secs(30), ..ask(Reason::Kill) };
+        assert_eq!(m.on(Event::Ask(now)), [Action::Arm(Timer::Grace, Duration::ZERO)]);
+    }
+
+    /// Whatever had been told when a half died: the rest keeps the same order, and signals at most once in all.
+    #[test]
+    fn every_takeover_followed_by_any_two_events_keeps_the_order_of_the_end() {
+        let asks = [None, Some(ask(Reason::Kill)), Some(ask(Reason::Limit))];
+        for dead in [false, true] {
+            for stop in &asks {
+                for signalled in [None, Some(Duration::ZERO), Some(BOUND)] {
+                    if signalled.is_some() && !dead && stop.is_none() {
+                        continue;
+                    }
+                    for a in events() {
+                        for b in events() {
+                            let (mut m, mut all) = Machine::resume(POLICY, dead, stop.clone(), signalled);
+                            for event in [a.clone(), b.clone()] {
+                                all.extend(m.on(event));
+                            }
+                            let softs = all.iter().filter(|x| matches!(x, Action::Soft { .. })).count();
+                            assert!(softs + usize::from(signalled.is_some()) <= 1, "{all:?}");
+                            assert!(all.iter().filter(|x| matches!(x, Action::Finish)).count() <= 1);
+                            assert!(!dead || all.first() == Some(&Action::Unpublish), "{all:?}");
+                            assert_eq!(
+                                m.stop().is_some(),
+                                stop.is_some()
+                                    || (!dead && all.iter().any(|x| matches!(x, Action::TellStop(_))))
+                            );
+                        }
+                    }
+                }
+            }
+        }
     }
 }

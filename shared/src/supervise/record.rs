@@ -228,7 +228,10 @@ impl Record {
             }
             lines = next;
         }
-        let at = size.saturating_sub(lines.len() as u64);
+        // Half a footer is none, and would have cost the output or the header for nothing.
+        let Some(at) = size.checked_sub(lines.len() as u64) else {
+            return Err(io::ErrorKind::StorageFull.into());
+        };
         let mut done = 0;
         while done < lines.len() {
             match file.write_at(&lines[done..], at + done as u64) {

@@ -1,7 +1,7 @@
 //! A job stopped from outside: its supervisor is asked, and only when nobody is left to ask is the tree stopped
 //! by evidence (CONTRACT.md §6).
 
-use super::evidence::{belongs, cookie};
+use super::evidence::{Evidence, belongs, cookie};
 use super::{BOUND, Request};
 use crate::contract::{
     self, Footer, Foreign, Job, LogFile, Name, Outcome, Place, Reason, RunDir, State, Stopping, VERSION, now,
@@ -21,6 +21,8 @@ const ANSWER: Duration = Duration::from_secs(2);
 const SLACK: Duration = Duration::from_secs(10);
 /// The longest sleep between two looks where the kernel cannot wake us.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long a reader's probe of a lock may take before it is tried again.
+const PROBE: Duration = Duration::from_millis(5);
 
 /// What a stop came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +70,12 @@ pub fn supervisors(job: &Job) -> Vec<Ident> {
     halves.into_iter().map(|row| Ident { pid: row.pid, start: row.start }).collect()
 }
 
+/// Why this half of a supervisor cannot record its job's end: it says so in its command line.
+pub fn cannot_record(half: i32) -> Option<String> {
+    let title = process::command_line(half);
+    Some(title.strip_prefix(super::COMM)?.strip_prefix(": cannot record: ")?.to_owned())
+}
+
 /// Whether the caller runs inside this job.
 pub fn contains_caller(job: &Job, line: &[i32]) -> bool {
     let mut inside: Vec<i32> =
@@ -88,6 +96,10 @@ pub fn refusal_to_signal(dir: &RunDir, job: &Job) -> Option<String> {
     let has_log = job.logs.first().is_some_and(|newest| {
         dir.stat(&newest.file()).is_some_and(|s| process::has_open(pid, s.st_dev, s.st_ino))
     });
+    let namespace = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/pid")).ok();
+    if namespace(&pid.to_string()) != namespace("self") {
+        return Some("it runs in another PID namespace".to_owned());
+    }
     let place = dir.absolute();
     let near = process::cwd(pid).is_some_and(|cwd| cwd.starts_with(place.parent().unwrap_or(&place)));
     (!has_log && !near).then(|| "it neither has the log open nor works in this tree".to_owned())
@@ -145,7 +157,7 @@ impl Stop<'_> {
         let watch = Watch::new(self.dir);
         let processes = self.count();
         let pid = self.job.pid().unwrap_or(0);
-        let over = |state: State, footer: Option<&Footer>| {
+        let over = &|state: State, footer: Option<&Footer>| {
             let killed = footer.is_some_and(|f| f.outcome == Outcome::Killed);
             if !killed {
                 // It ended by itself while we were asking: it is reported as what it was.
@@ -164,9 +176,7 @@ impl Stop<'_> {
         loop {
             let halves = supervisors(self.job);
             let Some(&half) = halves.first() else { break };
-            if !self.ask(half) {
-                continue;
-            }
+            self.ask(half);
             let patience = Instant::now() + ANSWER;
             loop {
                 match self.look()? {
@@ -175,6 +185,14 @@ impl Stop<'_> {
                         if Instant::now() >= deadline {
                             return Ok(self.survivors("it was still there after the grace and five seconds"));
                         }
+                    }
+                    Look::Silent if cannot_record(half.pid).is_some() => {
+                        let cause = cannot_record(half.pid).unwrap_or_default();
+                        return Err(Failure::cannot(
+                            format!("stop {}", self.job.name),
+                            format!("it has ended, but its end cannot be recorded: {cause}"),
+                        )
+                        .hint("make room there: its supervisor tries again every 5 s, and at each tb-kill"));
                     }
                     Look::Silent if Instant::now() >= patience => {
                         self.remove_stuck(half);
@@ -193,16 +211,17 @@ impl Stop<'_> {
         }
         match self.look()? {
             Look::Over(state, footer) => Ok(over(state, footer.as_deref())),
-            _ => self.by_evidence(processes),
+            _ => self.by_evidence(processes, &watch, over),
         }
     }
 
-    /// Asks a half; false when it has gone meanwhile.
-    fn ask(&self, half: Ident) -> bool {
-        let Ok(Some(handle)) = Handle::open(half) else { return false };
-        // A stopped half wakes up first.
-        let _ = handle.signal(libc::SIGCONT);
-        handle.request(Request { signal: self.signal, grace: self.grace }.value()).is_ok()
+    /// Asks a half. One that has gone meanwhile, or takes no more requests, does not answer, which is seen.
+    fn ask(&self, half: Ident) {
+        if let Ok(Some(handle)) = Handle::open(half) {
+            // A stopped half wakes up first.
+            let _ = handle.signal(libc::SIGCONT);
+            let _ = handle.request(Request { signal: self.signal, grace: self.grace }.value());
+        }
     }
 
     /// A half that does not answer is in the way: the other takes over with its death.
@@ -233,15 +252,16 @@ impl Stop<'_> {
         let found = belongs(all, leader, &header.job, &[], cookie);
         found
             .into_iter()
+            // Anybody can put a job's id into an environment: that counts among the owner's own processes only.
+            .filter(|(i, evidence)| *evidence != Evidence::Cookie || self.is_owners(i.pid))
             .map(|(i, _)| i)
             .filter(|i| all.find(*i).is_some_and(process::Stat::is_alive))
             .collect()
     }
 
     fn look(&self) -> Result<Look> {
-        let name = Name::parse(std::ffi::OsStr::new(&self.job.name))
-            .map_err(|e| Failure::cannot(format!("stop {}", self.job.name), e))?;
-        let Some(now) = contract::find(self.dir, self.here, &name)? else {
+        // By its files: a job whose header is gone is listed under a name that leads elsewhere.
+        let Some(now) = contract::reread(self.dir, self.here, self.job)? else {
             return Ok(Look::Over(State { status: contract::Status::Finished, ..self.job.state }, None));
         };
         let same = match (now.header(), self.job.header()) {
@@ -273,26 +293,66 @@ impl Stop<'_> {
         Stopped::Survivors(lines.collect())
     }
 
+    /// The supervisors of jobs inside this one, whose own processes are left to them: they inherited its cookie.
+    fn nested(&self, all: &Snapshot) -> Vec<Ident> {
+        let Some(header) = self.job.header() else { return vec![] };
+        let is_supervisor = |row: &process::Stat| row.comm == super::COMM || row.comm == super::GUARD_COMM;
+        let own: Vec<i32> = header.supervisors.iter().map(|s| s.0).collect();
+        all.rows()
+            .filter(|row| is_supervisor(row) && row.start >= header.start && !own.contains(&row.pid))
+            .filter(|row| !all.get(row.ppid).is_some_and(is_supervisor))
+            .filter(|row| cookie(row.pid).as_ref() == Some(&header.job) && self.is_owners(row.pid))
+            .map(|row| Ident { pid: row.pid, start: row.start })
+            .collect()
+    }
+
+    fn is_owners(&self, pid: i32) -> bool {
+        self.job.log.as_ref().is_none_or(|log| process::real_uid(pid) == Some(log.id.uid))
+    }
+
     /// Nobody supervises the job: its processes are found by evidence, and the record is written here.
-    fn by_evidence(&self, processes: usize) -> Result<Stopped> {
+    fn by_evidence(
+        &self,
+        processes: usize,
+        watch: &Watch,
+        over: &dyn Fn(State, Option<&Footer>) -> Stopped,
+    ) -> Result<Stopped> {
         let pid = self.job.pid().unwrap_or(0);
-        let log = self.lock_log()?;
+        let log = match self.lock_log(watch)? {
+            Locked::Over(state, footer) => return Ok(over(state, footer.as_deref())),
+            Locked::Mine(log) => Some(*log),
+            Locked::NoLog => None,
+        };
         let announce = self.job.header().map(|h| Stopping {
             job: h.job.clone(),
             by: self.by.to_owned(),
             reason: Reason::Kill,
         });
         if let (Some((log, _)), Some(stopping)) = (&log, &announce) {
-            let _ = (&log.file).write_all(&stopping.line());
+            let line = [if ends_in_newline(&log.file) { &b""[..] } else { b"\n" }, &stopping.line()].concat();
+            let _ = (&log.file).write_all(&line);
         }
         let mut hard = false;
         let grace_over = Instant::now() + self.grace;
         let give_up = grace_over + BOUND;
         let mut signalled: Vec<Ident> = Vec::new();
+        let mut known: Vec<Ident> = Vec::new();
         let mut empty = 0;
         let left = loop {
             let all = Snapshot::take().map_err(|e| Failure::cannot("read /proc", e))?;
-            let living = self.evidence(&all);
+            let nested = self.nested(&all);
+            // What was seen once is remembered: when its parent has died before it, nothing tells whose it was.
+            let mut found = self.evidence(&all);
+            found.extend(&nested);
+            if hard {
+                let below = known.iter().chain(&nested).filter(|i| all.find(**i).is_some());
+                let below = below.flat_map(|i| all.descendants(i.pid));
+                found.extend(below.map(|row| Ident { pid: row.pid, start: row.start }));
+            }
+            found.retain(|ident| !known.contains(ident));
+            known.extend(found);
+            known.retain(|ident| all.find(*ident).is_some_and(process::Stat::is_alive));
+            let living = known.clone();
             empty = if living.is_empty() { empty + 1 } else { 0 };
             // One look that finds nothing proves nothing; two in a row are as much as a scan can say.
             if empty == 2 {
@@ -305,10 +365,15 @@ impl Stop<'_> {
             for &ident in &living {
                 if hard || !signalled.contains(&ident) {
                     signalled.push(ident);
-                    if let Ok(Some(handle)) = Handle::open(ident) {
-                        let _ = handle.signal(if hard { libc::SIGKILL } else { self.signal });
+                    let Ok(Some(handle)) = Handle::open(ident) else { continue };
+                    if !hard && nested.contains(&ident) {
                         let _ = handle.signal(libc::SIGCONT);
+                        let request = Request { signal: libc::SIGTERM, grace: self.grace * 3 / 4 };
+                        let _ = handle.request(request.value());
+                        continue;
                     }
+                    let _ = handle.signal(if hard { libc::SIGKILL } else { self.signal });
+                    let _ = handle.signal(libc::SIGCONT);
                 }
             }
             let first = living.first().and_then(|&i| Handle::open(i).ok().flatten());
@@ -334,6 +399,10 @@ impl Stop<'_> {
         if !left.is_empty() {
             return Ok(Stopped::Survivors(named));
         }
+        // The number is about to be anybody's: no file may go on naming it.
+        if let Ok(lock) = contract::DirLock::take(self.dir) {
+            let _ = contract::clear_pid_file(self.dir, &lock, self.job);
+        }
         let state = contract::judge(&contract::Facts {
             footer: self.job.header().map(|_| Outcome::Killed),
             pid_held: false,
@@ -347,21 +416,32 @@ impl Stop<'_> {
     }
 
     /// The log, opened for appending and locked: nobody else writes this job's end.
-    fn lock_log(&self) -> Result<Option<(LogFile, std::fs::File)>> {
-        let Some(log) = &self.job.log else { return Ok(None) };
+    fn lock_log(&self, watch: &Watch) -> Result<Locked> {
+        let Some(log) = &self.job.log else { return Ok(Locked::NoLog) };
         let file_name = log.name.file();
         let Some((file, _)) = self.dir.open_file(&file_name, OFlags::RDWR | OFlags::APPEND)? else {
-            return Ok(None);
+            return Ok(Locked::NoLog);
         };
-        for _ in 0..50 {
+        let patience = Instant::now() + self.grace + BOUND + SLACK;
+        while Instant::now() < patience {
             match file.try_lock() {
                 Ok(()) => {
-                    let Some(mut current) = contract::read_log(self.dir, &log.name)? else { return Ok(None) };
+                    let Some(mut current) = contract::read_log(self.dir, &log.name)? else {
+                        return Ok(Locked::NoLog);
+                    };
+                    if current.end.footer.is_some() {
+                        // Whoever held it has stopped the job.
+                        drop(file);
+                        if let Look::Over(state, footer) = self.look()? {
+                            return Ok(Locked::Over(state, footer));
+                        }
+                        return Ok(Locked::NoLog);
+                    }
                     current.file = file.try_clone().map_err(|e| Failure::cannot("lock the log", e))?;
-                    return Ok(Some((current, file)));
+                    return Ok(Locked::Mine(Box::new((current, file))));
                 }
-                // A reader's probe holds a shared lock for an instant.
-                Err(std::fs::TryLockError::WouldBlock) => std::thread::yield_now(),
+                // A reader's probe holds a shared lock for an instant; another tb-kill holds it until it is done.
+                Err(std::fs::TryLockError::WouldBlock) => watch.wait(PROBE),
                 Err(std::fs::TryLockError::Error(e)) => return Err(Failure::cannot("lock the log", e)),
             }
         }
@@ -370,10 +450,26 @@ impl Stop<'_> {
     }
 }
 
+enum Locked {
+    /// The log, and the lock on it.
+    Mine(Box<(LogFile, std::fs::File)>),
+    /// Somebody else was stopping the job, and has done so.
+    Over(State, Option<Box<Footer>>),
+    /// There is none.
+    NoLog,
+}
+
 enum Look {
     Over(State, Option<Box<Footer>>),
     Stopping,
     Silent,
+}
+
+fn ends_in_newline(file: &std::fs::File) -> bool {
+    use std::os::unix::fs::FileExt;
+    let size = file.metadata().map_or(0, |m| m.len());
+    let mut last = [b'\n'];
+    size == 0 || file.read_at(&mut last, size - 1).is_err() || last == *b"\n"
 }
 
 fn write_footer(
@@ -406,11 +502,7 @@ fn write_footer(
         stopped_with: Some(signal.to_owned()),
         header: header.clone(),
     };
-    use std::os::unix::fs::FileExt;
-    let size = log.file.metadata().map_or(0, |m| m.len());
-    let mut last = [b'\n'];
-    footer.added_newline =
-        size > 0 && log.file.read_at(&mut last, size - 1).is_ok_and(|n| n == 1) && last != *b"\n";
+    footer.added_newline = !ends_in_newline(&log.file);
     (&log.file).write_all(&footer.lines()).map_err(|e| Failure::cannot("write the log's footer", e))
 }
 

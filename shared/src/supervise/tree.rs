@@ -43,6 +43,30 @@ pub enum Left {
     Some,
 }
 
+/// A moment, for telling who was born before it. Start times are coarse: a process that a TERM handler starts
+/// has the tick of the signal itself. Numbers are handed out in order, and tell the two apart.
+struct Moment {
+    tick: u64,
+    /// The number that was handed out last; `None` where the kernel does not tell.
+    pid: Option<i32>,
+}
+
+impl Moment {
+    fn now() -> Moment {
+        let loadavg = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let ticks = process::boottime().as_millis() * u128::from(process::ticks_per_second()) / 1000;
+        Moment {
+            tick: u64::try_from(ticks).unwrap_or(u64::MAX),
+            pid: loadavg.split_ascii_whitespace().nth(4).and_then(|pid| pid.parse().ok()),
+        }
+    }
+
+    /// A number that wrapped around within the tick looks older than it is: that errs on the side of a signal.
+    fn is_after_birth_of(&self, row: &Stat) -> bool {
+        row.start < self.tick || (row.start == self.tick && self.pid.is_none_or(|last| row.pid <= last))
+    }
+}
+
 fn ident(row: &Stat) -> Ident {
     Ident { pid: row.pid, start: row.start }
 }
@@ -209,20 +233,22 @@ impl Tree {
     /// What is born meanwhile is signalled too, if it was born before the first signal went out: a process that
     /// a TERM handler starts in order to clean up must be left to do so.
     pub fn soft(&mut self, signal: i32, grace: Duration) {
-        let begun = process::boottime().as_millis() * u128::from(process::ticks_per_second()) / 1000;
-        let ours = u128::from(u64::MAX).min(begun);
+        let mut begun = None;
         for _ in 0..PASSES {
             let Ok(all) = Snapshot::take() else { return };
-            let targets: Vec<Stat> = self
+            let begun = begun.get_or_insert_with(Moment::now);
+            let mut targets: Vec<Stat> = self
                 .members(&all)
                 .into_iter()
                 .filter(|row| !self.below_supervisor(&all, row))
-                .filter(|row| u128::from(row.start) <= ours && !self.signalled.contains(&ident(row)))
+                .filter(|row| begun.is_after_birth_of(row) && !self.signalled.contains(&ident(row)))
                 .cloned()
                 .collect();
             if targets.is_empty() {
                 return;
             }
+            // Supervisors have less time than the others: they are asked first.
+            targets.sort_by_key(|row| !is_supervisor(row));
             for row in targets {
                 self.signalled.insert(ident(&row));
                 let Ok(Some(handle)) = Handle::open(ident(&row)) else { continue };
@@ -361,4 +387,49 @@ pub fn environment(pid: i32, name: &str) -> Option<String> {
         let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
         Some(String::from_utf8_lossy(value).into_owned())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(pid: i32, start: u64) -> Stat {
+        Stat {
+            pid,
+            comm: "x".into(),
+            state: 'S',
+            ppid: 1,
+            pgid: pid,
+            sid: pid,
+            cpu_ticks: 0,
+            threads: 1,
+            start,
+            rss_pages: 0,
+        }
+    }
+
+    #[test]
+    fn births_in_the_tick_of_the_signal_are_told_apart_by_number() {
+        let moment = Moment { tick: 100, pid: Some(500) };
+        assert!(moment.is_after_birth_of(&row(900, 99)), "an earlier tick, whatever the number");
+        assert!(moment.is_after_birth_of(&row(500, 100)));
+        assert!(!moment.is_after_birth_of(&row(501, 100)), "what a TERM handler starts");
+        assert!(!moment.is_after_birth_of(&row(400, 101)));
+        assert!(Moment { tick: 100, pid: None }.is_after_birth_of(&row(501, 100)));
+    }
+
+    #[test]
+    fn whoever_lives_was_born_before_now() {
+        let me = process::read_stat(std::process::id().cast_signed()).unwrap();
+        assert!(Moment::now().is_after_birth_of(&me));
+    }
+
+    #[test]
+    fn long_lists_are_cut_and_say_so() {
+        let many =
+            (0..250).map(|n| Leftover { pid: n, start: 1, command: String::new(), why: String::new() });
+        let cut = list(many);
+        assert_eq!(cut.len(), LISTED);
+        assert_eq!(cut[LISTED - 1].why, "and 51 more");
+    }
 }

@@ -4,6 +4,7 @@
 
 use super::machine::Ask;
 use crate::contract::{Header, Leftover, LogName, Reason};
+use crate::process::boottime;
 use crate::sys::Ended;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -48,8 +49,8 @@ pub(super) enum Word {
     Dead(Death),
     /// A stop begins.
     Stop { by: String, reason: Reason, signal: i32, grace_ms: u64 },
-    /// The tree has had its one signal.
-    Signalled,
+    /// The tree has had its one signal, and has until then (milliseconds since boot).
+    Signalled { until_ms: u64 },
     /// This outlived the leader.
     Leaked(Leftover),
     /// This nested job ends with it.
@@ -59,6 +60,12 @@ pub(super) enum Word {
 }
 
 impl Word {
+    /// The tree was signalled and has this long from now.
+    pub(super) fn signalled(grace: Duration) -> Word {
+        let until = boottime().saturating_add(grace).as_millis();
+        Word::Signalled { until_ms: u64::try_from(until).unwrap_or(u64::MAX) }
+    }
+
     pub(super) fn stop(ask: &Ask) -> Word {
         Word::Stop {
             by: ask.by.clone(),
@@ -85,7 +92,8 @@ pub(super) struct Told {
     pub dead: Option<Death>,
     /// The stop, if it was told before the leader's end.
     pub stop: Option<Ask>,
-    pub signalled: bool,
+    /// Whether the tree has had its one signal, and how long it still has.
+    pub signalled: Option<Duration>,
     pub leaked: Vec<Leftover>,
     pub nested: Vec<Leftover>,
     pub recorded: bool,
@@ -106,7 +114,9 @@ impl Told {
                     let grace = Duration::from_millis(grace_ms);
                     told.stop = Some(Ask { by, reason, signal, grace });
                 }
-                Word::Signalled => told.signalled = true,
+                Word::Signalled { until_ms } => {
+                    told.signalled = Some(Duration::from_millis(until_ms).saturating_sub(boottime()));
+                }
                 Word::Leaked(l) => told.leaked.push(l),
                 Word::Nested(l) => told.nested.push(l),
                 Word::Recorded => told.recorded = true,
