@@ -79,17 +79,17 @@ fn the_first_interpreter_there_is_runs_pytest() {
 #[test]
 fn g08_p07_the_default_command_is_pytest_verbose_on_that_file() {
     let mut scene = Scene::new();
-    scene.pytest_project(&[("tests/test_a.py", "def test_a():\n    pass\n\ndef test_b():\n    pass\n")]);
-    let out = scene.tool("tb-launch").args(["tests/test_a.py", "--", "-k", "test_a"]).run().ok();
+    scene.pytest_project(&[("tests/test_a.py", "def test_one():\n    pass\n\ndef test_two():\n    pass\n")]);
+    let out = scene.tool("tb-launch").args(["tests/test_a.py", "--", "-k", "one"]).run().ok();
     assert!(out.stdout.starts_with("Launched tests/test_a.py [PID: "), "{out}");
     scene.wait_for("tests/test_a.py", 0);
     let command = scene.status("tests/test_a.py")["command"].clone();
     let interpreter = python();
     let expected =
-        serde_json::json!([interpreter.to_str(), "-m", "pytest", "tests/test_a.py", "-v", "-k", "test_a"]);
+        serde_json::json!([interpreter.to_str(), "-m", "pytest", "tests/test_a.py", "-v", "-k", "one"]);
     assert_eq!(command, expected);
     let text = fs::read_to_string(scene.log_of("tests/test_a.py")).expect("the log");
-    assert!(text.contains("tests/test_a.py::test_a PASSED") && !text.contains("test_b PASSED"), "{text}");
+    assert!(text.contains("tests/test_a.py::test_one PASSED") && !text.contains("test_two"), "{text}");
 }
 
 #[test]
