@@ -116,6 +116,11 @@ pub fn ignore(which: Signal) {
     let _ = unsafe { signal(which, SigHandler::SigIgn) };
 }
 
+/// Lets a write beyond the file size limit fail with EFBIG instead of ending this process.
+pub fn ignore_file_size_signal() {
+    ignore(Signal::SIGXFSZ);
+}
+
 /// Gives a signal its default disposition in this process.
 pub fn default(which: Signal) {
     // SAFETY: SIG_DFL is no handler, so no code of ours can run in signal context.

@@ -11,10 +11,12 @@
 //! `tb-fixture` (`src/bin/tb-fixture`) is the process that misbehaves on request.
 
 mod command;
+mod jobs;
 mod process;
 mod scene;
 
 pub use command::{Cmd, Output, Running};
+pub use jobs::{Odd, Seen, corrupt_pid_files};
 pub use process::{Proc, Stat, processes, stat};
 pub use scene::{Birth, Scene, bin_dir, binary, python};
 

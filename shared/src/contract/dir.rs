@@ -84,7 +84,13 @@ impl RunDir {
         if made {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let file = fs::openat(&dir.fd, ".gitignore", flags, Mode::RUSR | Mode::WUSR);
-            file.map_err(io).and_then(|fd| File::from(fd).write_all(b"*\n")).map_err(failure)?;
+            let written = file.map_err(io).and_then(|fd| File::from(fd).write_all(b"*\n"));
+            written.map_err(|e| {
+                // Whoever has put something in meanwhile keeps the directory: it is not empty then.
+                let _ = dir.remove(".gitignore");
+                let _ = fs::rmdir(path);
+                failure(e)
+            })?;
         }
         Ok(dir)
     }

@@ -76,7 +76,8 @@ pub(super) fn front(
         sys::exit_now(1)
     };
     (record.header, record.log_name) = (header, log_name);
-    if told.recorded || record.is_finished() {
+    // A footer that stands there while nobody has told of the leader's end is one that the job printed itself.
+    if told.recorded || (told.dead.is_some() && record.is_finished()) {
         record.unpublish();
         sys::exit_now(0);
     }
@@ -157,6 +158,10 @@ impl Role for JobHalf {
     fn finish(mut self, end: End, _tree: &Tree, signals: &SignalFd) -> ! {
         let mut footer = footer(end, &self.record);
         while let Err(cause) = self.record.finish(&mut footer) {
+            let cause = match cause.raw_os_error() {
+                Some(number) => nix::errno::Errno::from_raw(number).desc().to_owned(),
+                None => cause.to_string(),
+            };
             sys::set_title(&format!("{COMM}: cannot record: {cause}"));
             let until = Instant::now() + RETRY;
             while let Some(left) = until.checked_duration_since(Instant::now()).filter(|l| !l.is_zero()) {

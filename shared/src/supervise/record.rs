@@ -195,9 +195,12 @@ impl Record {
             match self.log.write(&lines) {
                 Ok(n) if n == lines.len() => return Ok(()),
                 Ok(n) => {
-                    last = Some(io::Error::from(io::ErrorKind::StorageFull));
+                    // What stopped it is said when the rest is tried.
+                    let more = self.log.write(&lines[n..]);
+                    let torn = n + more.as_ref().copied().unwrap_or(0);
+                    last = more.err();
                     // A torn footer must not stay; if somebody has written behind it, it must.
-                    if self.size() == size + n as u64 {
+                    if self.size() == size + torn as u64 {
                         let _ = self.log.set_len(size);
                     }
                 }
@@ -205,7 +208,7 @@ impl Record {
                 Err(e) => last = Some(e),
             }
         }
-        self.overwrite(footer).map_err(|_| last.unwrap_or_else(|| io::ErrorKind::StorageFull.into()))
+        self.overwrite(footer).map_err(|e| last.unwrap_or(e))
     }
 
     /// Writes the footer over the end of the output, through a description without O_APPEND (with it, pwrite
@@ -228,10 +231,10 @@ impl Record {
             }
             lines = next;
         }
-        // Half a footer is none, and would have cost the output or the header for nothing.
-        let Some(at) = size.checked_sub(lines.len() as u64) else {
-            return Err(io::ErrorKind::StorageFull.into());
-        };
+        // Only what is there already is sure to be writable: a footer that begins where the file began but ends
+        // beyond it would be torn, and would have taken the header with it.
+        let at =
+            size.checked_sub(lines.len() as u64).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSPC))?;
         let mut done = 0;
         while done < lines.len() {
             match file.write_at(&lines[done..], at + done as u64) {

@@ -61,9 +61,11 @@ pub fn supervisors(job: &Job) -> Vec<Ident> {
             .filter(|ident| ident.is_alive() && holds(ident.pid))
             .collect();
     }
-    let Some(file) = job.pid_file.as_ref().filter(|f| f.held) else { return vec![] };
+    // Between the leader's end and the record the log alone is held.
+    let pid_file = job.pid_file.as_ref().filter(|f| f.held).map(|f| f.id);
+    let Some(held) = pid_file.or(job.log.as_ref().filter(|l| l.held).map(|l| l.id)) else { return vec![] };
     let Ok(all) = Snapshot::take() else { return vec![] };
-    let pids = process::holders(&all, file.id.file, file.id.uid);
+    let pids = process::holders(&all, held.file, held.uid);
     let mut halves: Vec<&process::Stat> = pids.iter().filter_map(|&pid| all.get(pid)).collect();
     // The monitor is the one whose parent is the other.
     halves.sort_by_key(|row| !pids.contains(&row.ppid));

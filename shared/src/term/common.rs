@@ -184,11 +184,12 @@ fn setting(flag: Option<Duration>, names: &[(&str, Duration)], default: Duration
     for &(name, unit) in names {
         let Some(value) = std::env::var_os(name).filter(|v| !v.is_empty()) else { continue };
         let text = value.to_string_lossy();
-        let bare = text.trim().parse::<f64>().ok();
-        let parsed = match bare {
-            Some(number) => Duration::try_from_secs_f64(number * unit.as_secs_f64())
+        let number = text.trim();
+        let bare = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        let parsed = match number.parse::<f64>() {
+            Ok(number) if bare => Duration::try_from_secs_f64(number * unit.as_secs_f64())
                 .map_err(|_| format!("'{text}' is no duration")),
-            None => parse_duration(&text),
+            _ => parse_duration(&text),
         };
         return parsed.map_err(|why| Failure::usage(format!("use {name}"), why));
     }

@@ -12,6 +12,7 @@ use tb_shared::contract::{DirLock, Job, Name, RunDir, Scope, Stem, Survey, find,
 use tb_shared::process::Here;
 use tb_shared::report::{Depth, Report};
 use tb_shared::supervise::{self, Launched, Plan, Policy, Spare, StallLimits};
+use tb_shared::sys;
 use tb_shared::term::{self, Code, Context, Failure, Out, Result, quoted};
 
 /// Runs the tool.
@@ -20,6 +21,8 @@ use tb_shared::term::{self, Code, Context, Failure, Out, Result, quoted};
 /// Whatever keeps the job from being launched, as a message for a person; then nothing was launched.
 pub fn run(args: Vec<OsString>) -> Result<Code> {
     let Some(cli) = term::parse::<Cli>(&args)? else { return Ok(Code::Ok) };
+    // A file size limit is an error that is told, not a signal; the job gets its default disposition back.
+    sys::ignore_file_size_signal();
     // Everything that can be refused without a trace is refused before the first file is made.
     let settings = Settings::of(&cli)?;
     let path = RunDir::resolve(cli.common.log_dir.as_deref());
@@ -31,6 +34,7 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
             .map_err(|e| Failure::usage(format!("change to {}", dir.display()), e))?;
     }
     let command = command::Command::of(&cli)?;
+    let environment = environment::of(&cli)?;
     let dir = RunDir::create(&path)?;
     let here = Here::read();
     let nesting = supervise::nesting();
@@ -46,7 +50,7 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
         stem,
         owner: settings.owner.clone(),
         command: command.argv,
-        environment: environment::of(&cli)?,
+        environment,
         keep_fds: if cli.jobserver { environment::jobserver_fds() } else { vec![] },
         nested_in: nesting.outer.clone(),
         policy,
@@ -83,6 +87,8 @@ struct Settings {
     grace: std::time::Duration,
     spare: Option<Spare>,
     waiting: attached::Waiting,
+    /// What leads another tool to the same place, to be put before a name.
+    place: String,
 }
 
 impl Settings {
@@ -113,6 +119,7 @@ impl Settings {
             owner: term::owner(cli.common.owner.as_deref())?,
             grace,
             spare,
+            place: place_flags(cli),
             waiting: attached::Waiting {
                 timeout: term::wait_timeout(cli.timeout)?,
                 heartbeat: term::heartbeat(None)?,
@@ -153,6 +160,18 @@ fn place(
     Ok((name, stem, survey))
 }
 
+/// The flags with which another tool sees what this launch sees: what the environment says, it says to both.
+fn place_flags(cli: &Cli) -> String {
+    let mut flags = String::new();
+    if let Some(dir) = &cli.common.log_dir {
+        flags.push_str(&format!("--log-dir {} ", quoted(&dir.to_string_lossy())));
+    }
+    if let Some(owner) = &cli.common.owner {
+        flags.push_str(&format!("--owner {} ", quoted(owner)));
+    }
+    flags
+}
+
 fn already_running(job: &Job, name: &Name, settings: &Settings) -> Failure {
     let pid = job.pid().map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
     if job.state.elsewhere {
@@ -161,7 +180,11 @@ fn already_running(job: &Job, name: &Name, settings: &Settings) -> Failure {
             Code::Running,
             format!("cannot launch {name}: recorded as running on {host}, which alone can tell"),
         )
-        .hint(format!("look there, or forget it: tb-clean {}", quoted(name.as_str())));
+        .hint(format!(
+            "look there, or forget it: tb-clean {}{}",
+            settings.place,
+            quoted(name.as_str())
+        ));
     }
     if job.owner() != settings.owner.as_deref() {
         return Failure::new(
@@ -170,7 +193,7 @@ fn already_running(job: &Job, name: &Name, settings: &Settings) -> Failure {
         )
         .hint("use another --name");
     }
-    let word = quoted(name.as_str());
+    let word = format!("{}{}", settings.place, quoted(name.as_str()));
     Failure::new(Code::Running, format!("cannot launch {name}: already running [PID: {pid}]"))
         .hint(format!("wait for it:  tb-wait {word}"))
         .hint(format!("stop it:      tb-kill {word}"))

@@ -1,0 +1,88 @@
+//! A disk that is full, in the form of a file size limit: at the header, and at the footer.
+
+use std::fs;
+use tb_tests::{Scene, until};
+
+#[test]
+fn g67_a_header_that_cannot_be_written_is_125_and_leaves_nothing() {
+    let scene = Scene::new();
+    scene.launch("x", "exit 0");
+    scene.wait_for("x", 0);
+    let before = scene.files();
+    for limit in ["0", "1", "100", "200"] {
+        let out = scene
+            .tool("tb-launch")
+            .args(["--name", "y", "--", "true"])
+            .through(["limit", "fsize", limit])
+            .run()
+            .expect(125);
+        assert!(out.stdout.is_empty() && out.stderr.contains("tb-launch: cannot "), "{limit}: {out}");
+        scene.assert_untouched(&before);
+    }
+    // Not even the directory's first files fit; neither a signal nor half a directory is the answer.
+    for limit in ["0", "1"] {
+        let args = ["--log-dir", "new", "--", "true"];
+        let out = scene.tool("tb-launch").args(args).through(["limit", "fsize", limit]).run().expect(125);
+        assert!(out.stderr.contains("tb-launch: cannot "), "{limit}: {out}");
+        scene.assert_untouched(&before);
+    }
+    let out = scene.tool("tb-launch").args(["--", "true"]).through(["limit", "fsize", "0"]).run().expect(125);
+    assert!(out.stderr.contains("tb-launch: cannot "), "{out}");
+    scene.assert_untouched(&before);
+}
+
+#[test]
+fn g67_a_footer_that_does_not_fit_goes_over_the_outputs_end_and_says_so() {
+    let scene = Scene::new();
+    let argv = scene.fixture_argv("ignore XFSZ print-line 300000 exit 0");
+    scene
+        .tool("tb-launch")
+        .args(["--name", "x", "--"])
+        .args(argv)
+        .through(["limit", "fsize", "65536"])
+        .run()
+        .ok();
+    scene.wait_for("x", 1);
+    let status = scene.status("x");
+    assert_eq!((&status["outcome"], &status["truncated"]), (&"failed".into(), &false.into()), "{status}");
+    let text = fs::read_to_string(scene.log_of("x")).expect("the log");
+    assert!(text.len() <= 65536 && text.contains("\"overwrote\":"), "the record says what it cost");
+    assert!(text.ends_with("=== GATE: FAILED ===\n"));
+    assert!(text.starts_with("=== GATE LAUNCH: "), "the header stays");
+    scene.assert_quiet();
+}
+
+#[test]
+fn g67_an_end_that_cannot_be_recorded_is_not_an_end() {
+    let scene = Scene::new();
+    // Room for the header and the job's last words; none for a footer, which repeats the header.
+    let probe = scene.launch("y", "exit 0");
+    scene.wait_for("y", 0);
+    let log = fs::read_to_string(scene.log_of("y")).expect("the log");
+    let header = log.lines().next().expect("a header").len();
+    let limit = (header + 64).to_string();
+    let argv = scene.fixture_argv("exit 0");
+    scene
+        .tool("tb-launch")
+        .args(["--name", "x", "--"])
+        .args(argv)
+        .through(["limit", "fsize", &limit])
+        .run()
+        .ok();
+    let said = until("status says that it cannot record", || {
+        let out = scene.tool("tb-status").arg("x").run();
+        out.stdout.contains("cannot record").then_some(out)
+    });
+    assert_eq!(said.code, Some(3), "{said}");
+    assert!(said.stdout.contains("RUNNING (cannot record: File too large"), "{said}");
+    scene.tool("tb-launch").args(["--name", "x", "--", "true"]).run().expect(3);
+    scene.tool("tb-wait").args(["--timeout", "10ms", "x"]).run().expect(124);
+    drop(probe);
+    let text = fs::read_to_string(scene.log_of("x")).expect("the log");
+    assert!(text.starts_with("=== GATE LAUNCH: "), "no torn record over the header: {text}");
+    // Whoever insists gets an end of it.
+    scene.tool("tb-kill").arg("x").run().ok();
+    scene.assert_quiet();
+    let code = scene.tool("tb-status").arg("x").run();
+    assert!(matches!(code.code, Some(0 | 1 | 5)), "{code}");
+}
