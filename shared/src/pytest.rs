@@ -1,1 +1,561 @@
-//! The summary line and the progress grammar of pytest's terminal output.
+//! The summary line and the progress grammar of pytest's terminal output (3.10 to 9.2, and older where it is
+//! the same), as pure functions over bytes: what a log's reader and a look at a log's tail both need.
+//!
+//! Counts come from this grammar alone. A line that does not match as a whole is not a summary, whatever words
+//! and numbers it holds.
+
+use memchr::{memchr, memrchr, memrchr_iter};
+use std::borrow::Cow;
+
+/// What a summary line says. Kinds that it does not name are 0: pytest leaves them out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// `N failed`.
+    pub failed: u64,
+    /// `N passed`.
+    pub passed: u64,
+    /// `N skipped`.
+    pub skipped: u64,
+    /// `N deselected`, also in brackets after a collection.
+    pub deselected: u64,
+    /// `N xfailed`.
+    pub xfailed: u64,
+    /// `N xpassed`.
+    pub xpassed: u64,
+    /// `N warning[s]`.
+    pub warnings: u64,
+    /// `N error[s]`.
+    pub errors: u64,
+    /// `N rerun`.
+    pub reruns: u64,
+    /// `N subtests passed`.
+    pub subtests_passed: u64,
+    /// `N subtests failed`.
+    pub subtests_failed: u64,
+    /// `N subtests skipped`.
+    pub subtests_skipped: u64,
+    /// `N tests collected`: nothing was meant to run.
+    pub collected: Option<u64>,
+    /// How long it took.
+    pub seconds: f64,
+    /// The width of the line with its bars, `None` for a quiet run's line without bars.
+    pub bars: Option<usize>,
+}
+
+impl Summary {
+    /// All reports of tests.
+    pub fn reports(&self) -> u64 {
+        [self.failed, self.passed, self.skipped, self.xfailed, self.xpassed, self.errors]
+            .iter()
+            .fold(0, |sum, n| sum.saturating_add(*n))
+    }
+
+    /// Whether it tells of success: nothing failed, no errors, and something ran (or only listing was asked
+    /// for). The order of the words and the colour of the line mean nothing.
+    pub fn passed(&self) -> bool {
+        self.failed == 0
+            && self.errors == 0
+            && self.subtests_failed == 0
+            && (self.reports() > 0 || self.collected.is_some_and(|n| n > 0))
+    }
+}
+
+/// Reads a line as a summary. The line may be coloured and end in a line end.
+pub fn summary(line: &[u8]) -> Option<Summary> {
+    // Every summary holds " in " and a digit; the cheap look first.
+    let first = *line.first()?;
+    if !matches!(first, b'=' | b'n' | b'0'..=b'9' | 0x1b) {
+        return None;
+    }
+    let line = plain(line);
+    let line = line.trim_ascii_end();
+    let (title, bars) = match rule(line, b'=') {
+        Some(title) => (title, Some(line.len())),
+        None => (line, None),
+    };
+    let cut = title.windows(4).rposition(|w| w == b" in ")?;
+    let seconds = duration(&title[cut + 4..])?;
+    let mut out = Summary { seconds, bars, ..Summary::default() };
+    let parts = &title[..cut];
+    if parts == b"no tests ran" {
+        return Some(out);
+    }
+    let mut known = false;
+    for (i, part) in parts.split(|&b| b == b',').enumerate() {
+        let part = if i == 0 { part } else { part.strip_prefix(b" ")? };
+        known |= count(part, i == 0, &mut out)?;
+    }
+    // "3 apples in 2s" is somebody's prose; a bar makes unknown words a plugin's.
+    (known || bars.is_some()).then_some(out)
+}
+
+/// One `N word` of a summary. `Some(false)`: a word of a plugin's.
+fn count(part: &[u8], first: bool, out: &mut Summary) -> Option<bool> {
+    if first && let Some(rest) = part.strip_prefix(b"no tests collected") {
+        out.collected = Some(0);
+        return bracketed_deselected(rest, out).then_some(true);
+    }
+    let digits = part.iter().take_while(|b| b.is_ascii_digit()).count();
+    let n = number(&part[..digits])?;
+    let rest = &part[digits..];
+    if first {
+        // "2/4 tests collected (2 deselected)", "4 tests collected", "1 test collected".
+        let listed = match rest.strip_prefix(b"/") {
+            Some(of) => {
+                let d = of.iter().take_while(|b| b.is_ascii_digit()).count();
+                (d > 0).then(|| &of[d..])
+            }
+            None => Some(rest),
+        };
+        let listed = listed?;
+        for word in [&b" tests collected"[..], b" test collected"] {
+            if let Some(more) = listed.strip_prefix(word) {
+                out.collected = Some(n);
+                return bracketed_deselected(more, out).then_some(true);
+            }
+        }
+        if rest.first() == Some(&b'/') {
+            return None;
+        }
+    }
+    let word = rest.strip_prefix(b" ")?;
+    let slot = match word {
+        b"failed" => &mut out.failed,
+        b"passed" => &mut out.passed,
+        b"skipped" => &mut out.skipped,
+        b"deselected" => &mut out.deselected,
+        b"xfailed" => &mut out.xfailed,
+        b"xpassed" => &mut out.xpassed,
+        b"warning" | b"warnings" | b"pytest-warnings" => &mut out.warnings,
+        b"error" | b"errors" => &mut out.errors,
+        b"rerun" => &mut out.reruns,
+        b"subtests passed" | b"subtest passed" => &mut out.subtests_passed,
+        b"subtests failed" | b"subtest failed" => &mut out.subtests_failed,
+        b"subtests skipped" | b"subtest skipped" => &mut out.subtests_skipped,
+        _ => {
+            let plugin = !word.is_empty()
+                && word.len() <= 40
+                && word.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b' ' | b'_' | b'-'));
+            return plugin.then_some(false);
+        }
+    };
+    *slot = n;
+    Some(true)
+}
+
+fn bracketed_deselected(rest: &[u8], out: &mut Summary) -> bool {
+    if rest.is_empty() {
+        return true;
+    }
+    let inside = rest.strip_prefix(b" (").and_then(|r| r.strip_suffix(b" deselected)"));
+    match inside.and_then(number) {
+        Some(n) => {
+            out.deselected = n;
+            true
+        }
+        None => false,
+    }
+}
+
+/// `12.34s`, `65.12s (0:01:05)`, `90061.50s (1 day, 1:01:01)`, and before 5.1 `0.12 seconds`.
+fn duration(text: &[u8]) -> Option<f64> {
+    let digits = text.iter().take_while(|b| b.is_ascii_digit() || **b == b'.').count();
+    let seconds: f64 = std::str::from_utf8(&text[..digits]).ok()?.parse().ok()?;
+    let clock = match &text[digits..] {
+        b"s" | b" seconds" => return Some(seconds),
+        rest => rest.strip_prefix(b"s (")?.strip_suffix(b")")?,
+    };
+    let fits = clock.iter().all(|b| b.is_ascii_digit() || matches!(b, b':' | b',' | b' ' | b'd' | b'a' | b'y' | b's'));
+    (fits && clock.contains(&b':')).then_some(seconds)
+}
+
+/// A decimal number of nothing but digits.
+fn number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(text.iter().fold(0u64, |n, b| n.saturating_mul(10).saturating_add(u64::from(b - b'0'))))
+}
+
+/// The title of a rule: `=== title ===` for the character `=`. The line must be nothing else; a bar is at least
+/// one character, and the right one may be one longer.
+pub fn rule(line: &[u8], c: u8) -> Option<&[u8]> {
+    if line.first() != Some(&c) || line.last() != Some(&c) {
+        return None;
+    }
+    let left = line.iter().take_while(|b| **b == c).count();
+    let rest = line.get(left..)?.strip_prefix(b" ")?;
+    let right = rest.iter().rev().take_while(|b| **b == c).count();
+    let title = rest[..rest.len() - right].strip_suffix(b" ")?;
+    (!title.is_empty() && (right == left || right == left + 1)).then_some(title)
+}
+
+/// The text without escape sequences (colours, cursor movements, titles).
+pub fn plain(line: &[u8]) -> Cow<'_, [u8]> {
+    if memchr(0x1b, line).is_none() {
+        return Cow::Borrowed(line);
+    }
+    let mut out = Vec::with_capacity(line.len());
+    strip_into(line, &mut out);
+    Cow::Owned(out)
+}
+
+/// Appends the text without escape sequences.
+pub fn strip_into(mut line: &[u8], out: &mut Vec<u8>) {
+    while let Some(at) = memchr(0x1b, line) {
+        out.extend_from_slice(&line[..at]);
+        line = &line[at + 1..];
+        let skip = match line.first() {
+            // CSI: parameters, then one final byte. A byte that belongs to neither ends a broken one.
+            Some(b'[') => {
+                let n = line[1..].iter().take_while(|b| matches!(b, 0x20..=0x3f)).count();
+                1 + n + usize::from(matches!(line.get(1 + n), Some(0x40..=0x7e)))
+            }
+            // OSC and friends: up to BEL or ST.
+            Some(b']' | b'P' | b'^' | b'_' | b'X') => match memchr::memchr2(0x07, 0x1b, line) {
+                Some(end) if line[end] == 0x07 => end + 1,
+                Some(end) => end + 1 + usize::from(line.get(end + 1) == Some(&b'\\')),
+                None => 1,
+            },
+            Some(0x20..=0x2f) => 2.min(line.len()),
+            Some(0x30..=0x7e) => 1,
+            _ => 0,
+        };
+        line = &line[skip..];
+    }
+    out.extend_from_slice(line);
+}
+
+/// The last summary in a log's tail, and by [`Summary::passed`] what it means. Text may follow it.
+pub fn last_summary(tail: &[u8]) -> Option<Summary> {
+    lines_backwards(tail).find_map(|line| {
+        // A progress bar may have been drawn on the same line before.
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = memrchr(b'\r', line).map_or(line, |at| &line[at + 1..]);
+        summary(line)
+    })
+}
+
+/// The lines of a text, the last one first. No line ends, no empty line after the last.
+fn lines_backwards(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    let mut end = text.len();
+    memrchr_iter(b'\n', text).map(Some).chain([None]).map(move |at| {
+        let start = at.map_or(0, |at| at + 1);
+        let line = &text[start..end];
+        end = at.unwrap_or(0);
+        line
+    })
+}
+
+/// What a run is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Collecting.
+    Collect,
+    /// Running tests.
+    Test,
+    /// Telling how it went.
+    Summary,
+}
+
+/// How far a run has come, from the tail of its log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// What it is doing.
+    pub phase: Option<Phase>,
+    /// How much of it is done, by pytest's own account.
+    pub percent: Option<u8>,
+    /// The test that was begun last, or else the last that was reported; for the short form, its file.
+    pub last_test: Option<String>,
+}
+
+/// Reads how far a run has come from the last lines of its log: the id that pytest writes before a test runs,
+/// the percentage it writes behind each result.
+pub fn progress(tail: &[u8]) -> Progress {
+    let mut out = Progress::default();
+    for raw in lines_backwards(tail) {
+        let line = plain(raw);
+        let line = match line.strip_suffix(b"\r").unwrap_or(&line) {
+            l => memrchr(b'\r', l).map_or(l, |at| &l[at + 1..]),
+        };
+        if out.phase.is_none() && ended(line) {
+            out.phase = Some(Phase::Summary);
+        }
+        if let Some(title) = rule(line.trim_ascii_end(), b'=')
+            && title == b"test session starts"
+        {
+            out.phase.get_or_insert(Phase::Collect);
+            break;
+        }
+        if line.starts_with(b"collecting") || line.starts_with(b"collected ") {
+            out.phase.get_or_insert(Phase::Collect);
+            continue;
+        }
+        let Some(step) = step(line) else { continue };
+        out.phase.get_or_insert(Phase::Test);
+        out.percent = out.percent.or(step.percent);
+        if out.last_test.is_none() {
+            out.last_test = step.test.map(|t| String::from_utf8_lossy(t).into_owned());
+        }
+        if out.percent.is_some() && out.last_test.is_some() {
+            break;
+        }
+    }
+    out
+}
+
+fn ended(line: &[u8]) -> bool {
+    let titles: [&[u8]; 3] = [b"ERRORS", b"FAILURES", b"short test summary info"];
+    rule(line.trim_ascii_end(), b'=').is_some_and(|t| titles.contains(&t)) || summary(line).is_some()
+}
+
+/// What one line of progress says.
+struct Step<'a> {
+    percent: Option<u8>,
+    test: Option<&'a [u8]>,
+}
+
+fn step(line: &[u8]) -> Option<Step<'_>> {
+    if let Some(result) = xdist_result(line) {
+        return Some(Step { percent: result.percent, test: Some(result.id) });
+    }
+    let (body, percent) = percent(line);
+    if let Some((id, _)) = result(body) {
+        return Some(Step { percent, test: Some(id) });
+    }
+    if let Some(id) = started(line) {
+        return Some(Step { percent: None, test: Some(id) });
+    }
+    let dots = dots(body)?;
+    // Letters alone are too little to go by: "..." stands in many logs.
+    (percent.is_some() || !dots.path.is_empty())
+        .then_some(Step { percent, test: (!dots.path.is_empty()).then_some(dots.path) })
+}
+
+/// A line without the ` [ 12%]` (or ` [ 3/40]`) at its end and the spaces before it, and the percentage.
+pub fn percent(line: &[u8]) -> (&[u8], Option<u8>) {
+    let Some(inner) = line.strip_suffix(b"]") else { return (line, None) };
+    // "[100%]" or "[ 12345/123456]": never far away.
+    let from = inner.len().saturating_sub(24);
+    let Some(open) = memrchr(b'[', &inner[from..]).map(|at| from + at) else { return (line, None) };
+    let text = inner[open + 1..].trim_ascii_start();
+    let percent = match text.strip_suffix(b"%") {
+        Some(n) => match number(n) {
+            Some(n @ 0..=100) => n as u8,
+            _ => return (line, None),
+        },
+        None => match memchr(b'/', text) {
+            Some(slash) => match (number(&text[..slash]), number(&text[slash + 1..])) {
+                (Some(n), Some(of)) if of > 0 && n <= of => {
+                    u8::try_from(u128::from(n) * 100 / u128::from(of)).unwrap_or(100)
+                }
+                _ => return (line, None),
+            },
+            None => return (line, None),
+        },
+    };
+    (line[..open].trim_ascii_end(), Some(percent))
+}
+
+/// The words that pytest prints for the result of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Word {
+    /// PASSED
+    Passed,
+    /// FAILED
+    Failed,
+    /// ERROR
+    Error,
+    /// SKIPPED
+    Skipped,
+    /// XFAIL
+    Xfail,
+    /// XPASS
+    Xpass,
+    /// RERUN
+    Rerun,
+    /// SUBPASSED, SUBPASS
+    SubPassed,
+    /// SUBFAILED, SUBFAIL
+    SubFailed,
+    /// SUBSKIPPED, SUBSKIP
+    SubSkipped,
+}
+
+/// Every word, the longer before its own beginning.
+pub const WORDS: [(&[u8], Word); 13] = [
+    (b"PASSED", Word::Passed),
+    (b"FAILED", Word::Failed),
+    (b"ERROR", Word::Error),
+    (b"SKIPPED", Word::Skipped),
+    (b"XFAIL", Word::Xfail),
+    (b"XPASS", Word::Xpass),
+    (b"RERUN", Word::Rerun),
+    (b"SUBPASSED", Word::SubPassed),
+    (b"SUBFAILED", Word::SubFailed),
+    (b"SUBSKIPPED", Word::SubSkipped),
+    (b"SUBPASS", Word::SubPassed),
+    (b"SUBFAIL", Word::SubFailed),
+    (b"SUBSKIP", Word::SubSkipped),
+];
+
+/// `id WORD`, `id WORD (reason)` and `id SUBFAILED[msg] (k=v)`: the id and the word of a result line whose
+/// percentage was taken off.
+pub fn result(body: &[u8]) -> Option<(&[u8], Word)> {
+    // Almost every line of a long log ends here, so the last byte decides what is looked at.
+    let word = match body.last()? {
+        b'D' | b'R' | b'L' | b'S' | b'N' => {
+            let at = memrchr(b' ', body)?;
+            let word = word(&body[at + 1..])?;
+            return is_id(&body[..at]).then(|| (&body[..at], word));
+        }
+        b')' | b']' | b'.' => b' ',
+        _ => return None,
+    };
+    // A reason, or a subtest's name. Ids may hold such words in brackets: the first that closes an id counts.
+    let mut from = 0;
+    while let Some(space) = memchr(word, &body[from..]).map(|at| from + at) {
+        from = space + 1;
+        let rest = &body[from..];
+        for (text, word) in WORDS {
+            let Some(tail) = rest.strip_prefix(text) else { continue };
+            let reason = tail.starts_with(b" (")
+                && matches!(word, Word::Skipped | Word::Xfail | Word::Xpass | Word::SubSkipped);
+            let named = matches!(tail.first(), Some(b'[' | b'(' | b' '))
+                && matches!(word, Word::SubPassed | Word::SubFailed | Word::SubSkipped);
+            if (reason || named) && is_id(&body[..space]) && balanced(&body[..space]) {
+                return Some((&body[..space], word));
+            }
+        }
+    }
+    None
+}
+
+/// The word that this text is.
+pub fn word(text: &[u8]) -> Option<Word> {
+    WORDS.iter().find(|(w, _)| *w == text).map(|(_, word)| *word)
+}
+
+/// Whether every bracket that was opened is closed.
+pub fn balanced(id: &[u8]) -> bool {
+    id.iter().fold(0i64, |depth, b| match b {
+        b'[' => depth + 1,
+        b']' => depth - 1,
+        _ => depth,
+    }) <= 0
+}
+
+/// Whether this may be the id of a test: a path, and behind its `::` whatever.
+pub fn is_id(text: &[u8]) -> bool {
+    let Some(colon) = memchr::memmem::find(text, b"::") else { return false };
+    colon > 0 && text[0] != b' ' && text[colon - 1] != b' ' && text.len() > colon + 2
+}
+
+/// `[gw0] [ 12%] PASSED id `: a result under xdist.
+pub struct XdistResult<'a> {
+    /// `gw0`.
+    pub worker: &'a [u8],
+    /// How far the run is.
+    pub percent: Option<u8>,
+    /// The result.
+    pub word: Word,
+    /// The test.
+    pub id: &'a [u8],
+}
+
+/// Reads a result under xdist.
+pub fn xdist_result(line: &[u8]) -> Option<XdistResult<'_>> {
+    let rest = line.strip_prefix(b"[")?;
+    if !rest.starts_with(b"gw") {
+        return None;
+    }
+    let close = memchr(b']', rest)?;
+    let worker = &rest[..close];
+    let mut rest = rest[close + 1..].strip_prefix(b" ")?;
+    let mut done = None;
+    if rest.first() == Some(&b'[') {
+        let close = memchr(b']', rest)?;
+        done = percent(&rest[..=close]).1;
+        rest = rest[close + 1..].strip_prefix(b" ")?;
+    }
+    let mut rest = rest.trim_ascii_end();
+    // The old subtests plugin writes the subtest's name first.
+    if matches!(rest.first(), Some(b'[' | b'(')) {
+        let at = memchr::memmem::find(rest, b" SUB")?;
+        rest = &rest[at + 1..];
+    }
+    let end = rest.iter().take_while(|b| b.is_ascii_uppercase()).count();
+    let word = word(&rest[..end])?;
+    let id = match &rest[end..] {
+        tail if tail.first() == Some(&b' ') && !tail.starts_with(b" (") => &tail[1..],
+        tail => &tail[subtest_name(tail)?..],
+    };
+    is_id(id).then_some(XdistResult { worker, percent: done, word, id })
+}
+
+/// The length of a subtest's name, `[msg] (k=v) `, with the space behind it.
+pub fn subtest_name(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    for (open, close) in [(b'[', b']'), (b'(', b')')] {
+        let start = at + usize::from(at > 0 && text.get(at) == Some(&b' '));
+        let start = if at == 0 && text.first() == Some(&b' ') { 1 } else { start };
+        if text.get(start) != Some(&open) {
+            continue;
+        }
+        let mut depth = 0usize;
+        let mut end = None;
+        for (i, b) in text[start..].iter().enumerate() {
+            if *b == open {
+                depth += 1;
+            } else if *b == close {
+                depth -= 1;
+                if depth == 0 {
+                    end = Some(start + i + 1);
+                    break;
+                }
+            }
+        }
+        at = end?;
+    }
+    (at > 0 && text.get(at) == Some(&b' ')).then_some(at + 1)
+}
+
+/// `id `: pytest has begun this test and flushed its name.
+pub fn started(line: &[u8]) -> Option<&[u8]> {
+    let id = line.strip_suffix(b" ")?;
+    (is_id(id) && !id.ends_with(b" ") && is_path(&id[..memchr(b':', id)?])).then_some(id)
+}
+
+/// Whether this looks like a test file's path.
+pub fn is_path(text: &[u8]) -> bool {
+    let name = memrchr(b'/', text).map_or(text, |at| &text[at + 1..]);
+    memrchr(b'.', name).is_some_and(|dot| {
+        dot > 0 && matches!(name.len() - dot, 2..=9) && name[dot + 1..].iter().all(u8::is_ascii_alphanumeric)
+    }) && !text.starts_with(b" ")
+}
+
+/// A line of the short form: a file, if it is named, and a letter for each result.
+pub struct Dots<'a> {
+    /// The file, empty where the line has letters only.
+    pub path: &'a [u8],
+    /// The letters.
+    pub letters: &'a [u8],
+}
+
+/// Reads a line of the short form, whose percentage was taken off.
+pub fn dots(body: &[u8]) -> Option<Dots<'_>> {
+    let body = body.trim_ascii_end();
+    let letters = body.iter().rev().take_while(|b| b".FEsxXRu,-yYf".contains(b)).count();
+    let (path, letters) = body.split_at(body.len() - letters);
+    if path.is_empty() {
+        return (!letters.is_empty()).then_some(Dots { path, letters });
+    }
+    match path.strip_suffix(b" ") {
+        Some(path) if is_path(path) => Some(Dots { path, letters }),
+        // The file was announced, and nothing has been reported yet ("test_a.py " without its space).
+        None if letters.is_empty() && is_path(path) => Some(Dots { path, letters }),
+        _ => None,
+    }
+}
+
