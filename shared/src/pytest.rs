@@ -531,7 +531,10 @@ pub fn started(line: &[u8]) -> Option<&[u8]> {
 pub fn is_path(text: &[u8]) -> bool {
     let name = memrchr(b'/', text).map_or(text, |at| &text[at + 1..]);
     memrchr(b'.', name).is_some_and(|dot| {
-        dot > 0 && matches!(name.len() - dot, 2..=9) && name[dot + 1..].iter().all(u8::is_ascii_alphanumeric)
+        dot > 0
+            && matches!(name.len() - dot, 2..=9)
+            && name[dot + 1].is_ascii_alphabetic()
+            && name[dot + 1..].iter().all(u8::is_ascii_alphanumeric)
     }) && !text.starts_with(b" ")
 }
 

@@ -123,6 +123,8 @@ pub(super) struct Run {
     pub(super) doubtful: Option<Summary>,
     /// The totals of sugar and pretty; they do not count warnings.
     pub(super) results: bool,
+    /// sugar is among the plugins, and it counts no warnings.
+    pub(super) sugar_loaded: bool,
     pub(super) tally: Tally,
     pub(super) named: Names,
     pub(super) short: Names,
@@ -169,6 +171,7 @@ impl Run {
             summary: None,
             doubtful: None,
             results: false,
+            sugar_loaded: false,
             tally: Tally::default(),
             named: Names::default(),
             short: Names::default(),
@@ -251,6 +254,9 @@ impl Run {
     pub(super) fn line(&mut self, line: &[u8]) {
         if line.first() == Some(&b'I') && line.starts_with(b"INTERNALERROR> ") {
             return self.internal(&line[15..]);
+        }
+        if line.first() == Some(&b'R') && line.starts_with(b"Results (") && self.totals(line) {
+            return;
         }
         match self.phase {
             Phase::Progress => self.progress(line),
@@ -359,15 +365,15 @@ impl Run {
                 return self.result(id, word, None);
             }
         }
-        if self.explained(line, body, percent) {
+        if self.explained(line, body, percent, false) {
             self.reached_100 |= percent == Some(100);
             return;
         }
         self.odd(line);
     }
 
-    /// The rarer forms of progress.
-    fn explained(&mut self, line: &[u8], body: &[u8], percent: Option<u8>) -> bool {
+    /// The rarer forms of progress. `torn`: a crash cut the line off, so that it lacks its percentage.
+    fn explained(&mut self, line: &[u8], body: &[u8], percent: Option<u8>, torn: bool) -> bool {
         if let Some(id) = pytest::started(line) {
             if self.xdist {
                 self.started.insert(hash(id), id.to_vec());
@@ -393,7 +399,7 @@ impl Run {
             }
         }
         if let Some(dots) = pytest::dots(body)
-            && (percent.is_some() || !dots.path.is_empty() || self.plain_letters(dots.letters))
+            && (percent.is_some() || torn || !dots.path.is_empty() || self.plain_letters(dots.letters))
         {
             if !dots.path.is_empty() {
                 self.file = dots.path.to_vec();
@@ -441,6 +447,7 @@ impl Run {
             b'b' if line.starts_with(b"bringing up nodes...") => self.xdist = true,
             b'c' if line.starts_with(b"created: ") => self.xdist = true,
             b's' if line.starts_with(b"scheduling tests via ") => self.xdist = true,
+            b'p' if line.starts_with(b"plugins: ") => self.sugar_loaded = memchr::memmem::find(line, b" sugar-").is_some(),
             b'r' => {
                 if let Some(dir) = line.strip_prefix(b"rootdir: ") {
                     let end = memchr::memchr(b',', dir).unwrap_or(dir.len());
@@ -452,7 +459,6 @@ impl Run {
                 self.tally.failed += 1;
             }
             b'm' if line.starts_with(b"maximum crashed workers reached") => self.fault(line),
-            b'R' if line.starts_with(b"Results (") && line.trim_ascii_end().ends_with(b"s):") => self.totals(line),
             b'!' => self.bang(line),
             b' ' if self.sugar_line(line) => return,
             b'~' if line.starts_with(b"~~~") => self.stack.begin(false),
@@ -479,7 +485,7 @@ impl Run {
         if at > 0 {
             let before = &line[..at];
             let (body, percent) = pytest::percent(before.trim_ascii_end());
-            self.explained(before, body, percent);
+            self.explained(before, body, percent, true);
         }
     }
 
@@ -583,9 +589,6 @@ impl Run {
                     return;
                 }
             }
-            b'R' if line.starts_with(b"Results (") && line.trim_ascii_end().ends_with(b"s):") => {
-                return self.totals(line);
-            }
             b'F' | b'T' => self.gate(line),
             _ => {}
         }
@@ -668,15 +671,16 @@ impl Run {
     }
 
     /// `Results (0.24s):`, and under it a line for each kind.
-    pub(super) fn totals(&mut self, line: &[u8]) {
+    fn totals(&mut self, line: &[u8]) -> bool {
         let line = line.trim_ascii_end();
         let seconds = line.strip_prefix(b"Results (").and_then(|l| l.strip_suffix(b"s):"));
         let Some(seconds) = seconds.and_then(|t| std::str::from_utf8(t).ok()).and_then(|t| t.parse().ok()) else {
-            return;
+            return false;
         };
         self.summary = Some(Summary { seconds, ..Summary::default() });
         self.results = true;
         self.phase = Phase::Results;
+        true
     }
 
     fn result_total(&mut self, line: &[u8]) {

@@ -52,8 +52,8 @@ impl Run {
             deselected: Some(s.deselected),
             // sugar's totals miss reruns of a setup, its bar does not.
             reruns: Some(if self.results { s.reruns.max(self.tally.reruns) } else { s.reruns }),
-            // The totals of sugar and pretty have no warnings.
-            warnings: (!self.results).then_some(s.warnings),
+            // The totals of sugar and pretty have no warnings, and where sugar is at work none said is none known.
+            warnings: (!self.results && !self.sugar_loaded || s.warnings > 0).then_some(s.warnings),
             subtests_passed: Some(s.subtests_passed),
             subtests_failed: Some(s.subtests_failed.max(self.short_subtests)),
             subtests_skipped: Some(s.subtests_skipped),
