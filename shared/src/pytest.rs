@@ -336,26 +336,37 @@ fn step(line: &[u8]) -> Option<Step<'_>> {
 /// A line without the ` [ 12%]` (or ` [ 3/40]`) at its end and the spaces before it, and the percentage.
 pub fn percent(line: &[u8]) -> (&[u8], Option<u8>) {
     let Some(inner) = line.strip_suffix(b"]") else { return (line, None) };
-    // "[100%]" or "[ 12345/123456]": never far away.
-    let from = inner.len().saturating_sub(24);
-    let Some(open) = memrchr(b'[', &inner[from..]).map(|at| from + at) else { return (line, None) };
-    let text = inner[open + 1..].trim_ascii_start();
-    let percent = match text.strip_suffix(b"%") {
-        Some(n) => match number(n) {
-            Some(n @ 0..=100) => n as u8,
-            _ => return (line, None),
-        },
-        None => match memchr(b'/', text) {
-            Some(slash) => match (number(&text[..slash]), number(&text[slash + 1..])) {
-                (Some(n), Some(of)) if of > 0 && n <= of => {
-                    u8::try_from(u128::from(n) * 100 / u128::from(of)).unwrap_or(100)
-                }
-                _ => return (line, None),
-            },
+    let (open, percent) = match inner {
+        // The usual form has its bracket at a fixed place: no search on the lines that make up a log.
+        [.., b'[', a @ (b' ' | b'1'), b @ (b' ' | b'0'..=b'9'), c @ b'0'..=b'9', b'%'] => {
+            let digit = |d: u8| if d == b' ' { 0 } else { d - b'0' };
+            (inner.len() - 5, u16::from(digit(*a)) * 100 + u16::from(digit(*b)) * 10 + u16::from(digit(*c)))
+        }
+        _ => match counted(inner) {
+            Some(found) => found,
             None => return (line, None),
         },
     };
-    (line[..open].trim_ascii_end(), Some(percent))
+    let mut end = open;
+    while end > 0 && line[end - 1] == b' ' {
+        end -= 1;
+    }
+    match u8::try_from(percent) {
+        Ok(percent @ 0..=100) => (&line[..end], Some(percent)),
+        _ => (line, None),
+    }
+}
+
+/// The percentage of ` [ 3/40` and of what else stands in brackets, and where the bracket is.
+fn counted(inner: &[u8]) -> Option<(usize, u16)> {
+    // "[ 12345/123456]": never far away.
+    let from = inner.len().saturating_sub(24);
+    let open = from + memrchr(b'[', &inner[from..])?;
+    let text = inner[open + 1..].trim_ascii_start();
+    let slash = memchr(b'/', text)?;
+    let (n, of) = (number(&text[..slash])?, number(&text[slash + 1..])?);
+    let percent = (of > 0 && n <= of).then(|| u128::from(n) * 100 / u128::from(of))?;
+    Some((open, u16::try_from(percent).ok()?))
 }
 
 /// The words that pytest prints for the result of a test.
@@ -434,6 +445,10 @@ pub fn result(body: &[u8]) -> Option<(&[u8], Word)> {
 
 /// The word that this text is.
 pub fn word(text: &[u8]) -> Option<Word> {
+    // The one that almost all lines have.
+    if text == b"PASSED" {
+        return Some(Word::Passed);
+    }
     WORDS.iter().find(|(w, _)| *w == text).map(|(_, word)| *word)
 }
 
@@ -448,8 +463,15 @@ pub fn balanced(id: &[u8]) -> bool {
 
 /// Whether this may be the id of a test: a path, and behind its `::` whatever.
 pub fn is_id(text: &[u8]) -> bool {
-    let Some(colon) = memchr::memmem::find(text, b"::") else { return false };
-    colon > 0 && text[0] != b' ' && text[colon - 1] != b' ' && text.len() > colon + 2
+    // A search for two bytes costs more to set up than a line takes.
+    let mut from = 0;
+    while let Some(at) = memchr(b':', &text[from..]).map(|at| from + at) {
+        if text.get(at + 1) == Some(&b':') {
+            return at > 0 && text[0] != b' ' && text[at - 1] != b' ' && text.len() > at + 2;
+        }
+        from = at + 1;
+    }
+    false
 }
 
 /// `[gw0] [ 12%] PASSED id `: a result under xdist.

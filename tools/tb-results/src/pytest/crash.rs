@@ -1,29 +1,49 @@
 //! Signs that a process died: of the interpreter, of xdist, of pytest-timeout, of the shell around it.
 
-use memchr::memmem;
+use memchr::memmem::{self, Finder};
+use std::sync::LazyLock;
+
+/// What is looked for in every line that progress does not explain: made once, a search for each is cheap.
+struct Finders {
+    fatal: Finder<'static>,
+    node_down: Finder<'static>,
+    timeout: Finder<'static>,
+    internal: Finder<'static>,
+    traceback: Finder<'static>,
+    slow: Finder<'static>,
+    line: Finder<'static>,
+}
+
+static FIND: LazyLock<Finders> = LazyLock::new(|| Finders {
+    fatal: Finder::new("Fatal Python error: "),
+    node_down: Finder::new("] node down: "),
+    timeout: Finder::new("+ Timeout +"),
+    internal: Finder::new("INTERNALERROR> "),
+    traceback: Finder::new("Traceback (most recent call last):"),
+    slow: Finder::new("Timeout (0:"),
+    line: Finder::new(": line "),
+});
 
 /// Where in a line somebody else's words begin: a crash writes into the middle of what pytest was writing.
 pub(super) fn cut(line: &[u8]) -> Option<(usize, Sign<'_>)> {
-    // Each of these holds a capital letter, a bracket or a colon that progress rarely has; the searches are
-    // made for lines that pytest's own grammar did not explain.
-    if let Some(at) = memmem::find(line, b"Fatal Python error: ") {
+    if let Some(at) = FIND.fatal.find(line) {
         return Some((at, Sign::Fatal(&line[at + 20..])));
     }
-    if let Some(at) = memmem::find(line, b"] node down: ") {
+    if let Some(at) = FIND.node_down.find(line) {
         let open = memchr::memrchr(b'[', &line[..at])?;
         return Some((open, Sign::NodeDown { worker: &line[open + 1..at], why: &line[at + 13..] }));
     }
-    if let Some(at) = memmem::find(line, b"+ Timeout +") {
+    if let Some(at) = FIND.timeout.find(line) {
         let start = line[..at].iter().rposition(|b| *b != b'+').map_or(0, |i| i + 1);
         return Some((start, Sign::Timeout));
     }
-    if let Some(at) = memmem::find(line, b"INTERNALERROR> ") {
+    if let Some(at) = FIND.internal.find(line) {
         return Some((at, Sign::Internal(&line[at + 15..])));
     }
-    if let Some(at) = memmem::find(line, b"Traceback (most recent call last):") {
+    if let Some(at) = FIND.traceback.find(line) {
         return Some((at, Sign::Traceback));
     }
-    if let Some(at) = memmem::find(line, b"Timeout (0:") {
+    if let Some(at) = FIND.slow.find(line) {
         return Some((at, Sign::SlowDump));
     }
     shell(line).map(|(at, what)| (at, Sign::Killed(what)))
@@ -64,7 +84,7 @@ fn shell(line: &[u8]) -> Option<(usize, &'static str)> {
     if let Some(found) = DEATHS.iter().find(|(word, _)| is_death(line, word)) {
         return Some((0, found.1));
     }
-    let at = memmem::find(line, b": line ")?;
+    let at = FIND.line.find(line)?;
     let rest = &line[at + 7..];
     let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
     let rest = rest[digits..].strip_prefix(b":")?;
@@ -80,6 +100,10 @@ fn is_death(line: &[u8], word: &[u8]) -> bool {
 
 /// An exit status of 128 and more that whoever ran the tests tells of: `exit code 137`, `exited with code 139.`
 pub(super) fn exit_status(line: &[u8]) -> Option<u16> {
+    // "…137", "…137.", "…137)": a line that does not end so is not looked through.
+    if !line.trim_ascii_end().iter().rev().take(2).any(u8::is_ascii_digit) {
+        return None;
+    }
     let at = [&b"exit code "[..], b"exited with code ", b"exited with ", b"exit status "]
         .iter()
         .find_map(|words| memmem::rfind(line, words).map(|at| at + words.len()))?;
