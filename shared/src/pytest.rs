@@ -165,7 +165,9 @@ fn duration(text: &[u8]) -> Option<f64> {
         b"s" | b" seconds" => return Some(seconds),
         rest => rest.strip_prefix(b"s (")?.strip_suffix(b")")?,
     };
-    let fits = clock.iter().all(|b| b.is_ascii_digit() || matches!(b, b':' | b',' | b' ' | b'd' | b'a' | b'y' | b's'));
+    let fits = clock
+        .iter()
+        .all(|b| b.is_ascii_digit() || matches!(b, b':' | b',' | b' ' | b'd' | b'a' | b'y' | b's'));
     (fits && clock.contains(&b':')).then_some(seconds)
 }
 
@@ -228,12 +230,13 @@ pub fn strip_into(mut line: &[u8], out: &mut Vec<u8>) {
 
 /// The last summary in a log's tail, and by [`Summary::passed`] what it means. Text may follow it.
 pub fn last_summary(tail: &[u8]) -> Option<Summary> {
-    lines_backwards(tail).find_map(|line| {
-        // A progress bar may have been drawn on the same line before.
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let line = memrchr(b'\r', line).map_or(line, |at| &line[at + 1..]);
-        summary(line)
-    })
+    lines_backwards(tail).find_map(|line| summary(last_state(line)))
+}
+
+/// What a line that was drawn over and over, after carriage returns, shows in the end.
+fn last_state(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    memrchr(b'\r', line).map_or(line, |at| &line[at + 1..])
 }
 
 /// The lines of a text, the last one first. No line ends, no empty line after the last.
@@ -276,9 +279,7 @@ pub fn progress(tail: &[u8]) -> Progress {
     let mut out = Progress::default();
     for raw in lines_backwards(tail) {
         let line = plain(raw);
-        let line = match line.strip_suffix(b"\r").unwrap_or(&line) {
-            l => memrchr(b'\r', l).map_or(l, |at| &l[at + 1..]),
-        };
+        let line = last_state(&line);
         if out.phase.is_none() && ended(line) {
             out.phase = Some(Phase::Summary);
         }
@@ -414,7 +415,10 @@ pub const WORDS: [(&[u8], Word); 13] = [
 /// `id WORD`, `id WORD (reason)` and `id SUBFAILED[msg] (k=v)`: the id and the word of a result line whose
 /// percentage was taken off.
 pub fn result(body: &[u8]) -> Option<(&[u8], Word)> {
-    // Almost every line of a long log ends here, so the last byte decides what is looked at.
+    // Almost every line of a long log is one of these; of the others the last byte decides what is looked at.
+    if let Some(id) = body.strip_suffix(b" PASSED") {
+        return is_id(id).then_some((id, Word::Passed));
+    }
     let word = match body.last()? {
         b'D' | b'R' | b'L' | b'S' | b'N' => {
             let at = memrchr(b' ', body)?;
@@ -445,10 +449,6 @@ pub fn result(body: &[u8]) -> Option<(&[u8], Word)> {
 
 /// The word that this text is.
 pub fn word(text: &[u8]) -> Option<Word> {
-    // The one that almost all lines have.
-    if text == b"PASSED" {
-        return Some(Word::Passed);
-    }
     WORDS.iter().find(|(w, _)| *w == text).map(|(_, word)| *word)
 }
 
@@ -583,4 +583,3 @@ pub fn dots(body: &[u8]) -> Option<Dots<'_>> {
         _ => None,
     }
 }
-

@@ -1,5 +1,8 @@
 //! The only unsafe code of the project: what the kernel offers and no safe crate wraps as we need it.
-#![expect(unsafe_code, reason = "fork, exec, waitid with usage, queued signals and argv need it; each block says why it holds")]
+#![expect(
+    unsafe_code,
+    reason = "fork, exec, waitid with usage, queued signals and argv need it; each block says why it holds"
+)]
 
 use nix::sys::signal::{SigHandler, Signal, signal};
 

@@ -83,8 +83,8 @@ impl Out {
     /// # Errors
     /// As [`Out::line`].
     pub fn json<T: Serialize>(&mut self, object: &T) -> Result<()> {
-        let text = serde_json::to_string(object)
-            .map_err(|e| Failure::cannot("write the answer as JSON", e))?;
+        let text =
+            serde_json::to_string(object).map_err(|e| Failure::cannot("write the answer as JSON", e))?;
         self.line(&text)
     }
 

@@ -26,8 +26,7 @@ pub fn parse_duration(text: &str) -> std::result::Result<Span, String> {
         return Err(wrong());
     }
     let span: jiff::Span = t.parse().map_err(|_| wrong())?;
-    let exact: SignedDuration =
-        span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
+    let exact: SignedDuration = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
     Duration::try_from(exact).map_err(|_| wrong())
 }
 
@@ -94,9 +93,10 @@ mod tests {
 
     #[test]
     fn what_is_no_duration_is_refused() {
-        for bad in
-            ["", " ", "-1", "+1", "-1s", "abc", "1x", "1mo", "1y", "2w", "PT1H", "nan", "inf", "1e3", "1h-30m", "."]
-        {
+        for bad in [
+            "", " ", "-1", "+1", "-1s", "abc", "1x", "1mo", "1y", "2w", "PT1H", "nan", "inf", "1e3",
+            "1h-30m", ".",
+        ] {
             assert!(parse_duration(bad).is_err(), "{bad:?} was taken");
         }
     }

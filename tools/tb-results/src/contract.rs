@@ -22,7 +22,9 @@ impl Lines {
     /// Takes the line if it is one of the contract's.
     pub(crate) fn line(&mut self, line: &[u8]) -> bool {
         let line = line.trim_ascii_end();
-        let Some(body) = line.strip_prefix(b"=== GATE").and_then(|l| l.strip_suffix(b" ===")) else { return false };
+        let Some(body) = line.strip_prefix(b"=== GATE").and_then(|l| l.strip_suffix(b" ===")) else {
+            return false;
+        };
         match body {
             b": PASSED" => self.marker = Some(true),
             b": FAILED" => self.marker = Some(false),
@@ -61,13 +63,12 @@ impl Lines {
     pub(crate) fn finish(self, understood: bool) -> Option<JobFacts> {
         match (self.footer, self.header, self.marker) {
             (Some(footer), ..) => Some(footer),
-            // A header alone: running or crashed, and the log does not know which.
-            (None, Some(_), _) => None,
             (None, None, Some(passed)) if !understood => Some(JobFacts {
                 outcome: Some(if passed { "passed" } else { "failed" }.to_owned()),
                 ..JobFacts::default()
             }),
-            (None, None, _) => None,
+            // A header alone: running or crashed, and the log does not know which.
+            _ => None,
         }
     }
 }
@@ -83,7 +84,8 @@ fn object(json: &[u8]) -> Option<Value> {
 
 fn header(json: &[u8]) -> Option<Header> {
     let value = object(json)?;
-    let command = value["command"].as_array().map(|c| c.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+    let command =
+        value["command"].as_array().map(|c| c.iter().filter_map(Value::as_str).map(str::to_owned).collect());
     Some(Header { job: value["job"].as_str()?.to_owned(), command })
 }
 
@@ -103,7 +105,8 @@ mod tests {
 
     #[test]
     fn the_footer_of_the_headers_job_counts() {
-        let other = r#"=== GATE RESULT: {"v":1,"job":"b2","exit_code":0,"signal":null,"outcome":"passed"} ==="#;
+        let other =
+            r#"=== GATE RESULT: {"v":1,"job":"b2","exit_code":0,"signal":null,"outcome":"passed"} ==="#;
         let own = r#"=== GATE RESULT: {"v":1,"job":"a1","exit_code":1,"signal":null,"outcome":"failed"} ==="#;
         let facts = facts(&[LAUNCH, "=== GATE PHASE: test ===", own, "=== GATE: FAILED ===", other]).unwrap();
         assert_eq!(facts.exit_code, Some(1));
@@ -113,14 +116,19 @@ mod tests {
 
     #[test]
     fn a_marker_counts_only_where_there_is_no_header() {
-        assert_eq!(facts(&["=== GATE: FAILED ===", "=== GATE: PASSED ==="]).and_then(|f| f.passed()), Some(true));
+        assert_eq!(
+            facts(&["=== GATE: FAILED ===", "=== GATE: PASSED ==="]).and_then(|f| f.passed()),
+            Some(true)
+        );
         assert_eq!(facts(&[LAUNCH, "=== GATE: PASSED ==="]), None);
     }
 
     #[test]
     fn what_is_no_line_of_the_contract_is_output() {
         let mut contract = Lines::default();
-        for line in ["=== GATE", "=== GATE ===", "=== GATEWAY: up ===", "=== GATE PHASE: test", "=== GATE FOO: x ==="] {
+        for line in
+            ["=== GATE", "=== GATE ===", "=== GATEWAY: up ===", "=== GATE PHASE: test", "=== GATE FOO: x ==="]
+        {
             assert!(!contract.line(line.as_bytes()), "{line}");
         }
     }

@@ -99,6 +99,49 @@ impl<'a> Object<'a> {
     }
 }
 
+impl Object<'_> {
+    /// Only the slowest so many.
+    pub fn limit_slowest(&mut self, n: usize) {
+        self.slowest.truncate(n);
+    }
+}
+
+/// The object of a comparison.
+#[derive(Serialize)]
+pub(crate) struct Difference<'a> {
+    v: u8,
+    testfile: &'a str,
+    newly_failing: &'a [&'a str],
+    fixed: &'a [&'a str],
+    still_failing: &'a [&'a str],
+    failing_differently: Vec<Changed<'a>>,
+}
+
+#[derive(Serialize)]
+struct Changed<'a> {
+    id: &'a str,
+    before: &'a str,
+    now: &'a str,
+}
+
+impl<'a> Difference<'a> {
+    /// The object for a comparison.
+    pub(crate) fn new(testfile: &'a str, diff: &'a crate::diff::Diff<'a>) -> Difference<'a> {
+        Difference {
+            v: 1,
+            testfile,
+            newly_failing: &diff.newly,
+            fixed: &diff.fixed,
+            still_failing: &diff.still,
+            failing_differently: diff
+                .differently
+                .iter()
+                .map(|(id, before, now)| Changed { id, before, now })
+                .collect(),
+        }
+    }
+}
+
 /// The word for how a test is failing.
 pub fn outcome(outcome: Outcome) -> &'static str {
     match outcome {

@@ -120,7 +120,9 @@ mod tests {
         let mut cleaner = Cleaner { prefix, ..Cleaner::default() };
         let mut out = Vec::new();
         for_each(bytes, |block| {
-            cleaner.lines(block, |l| out.push(format!("{}{}", String::from_utf8_lossy(l.text), if l.ended { "|" } else { "" })));
+            cleaner.lines(block, |l| {
+                out.push(format!("{}{}", String::from_utf8_lossy(l.text), if l.ended { "|" } else { "" }))
+            });
         })
         .unwrap();
         out
@@ -134,11 +136,10 @@ mod tests {
 
     #[test]
     fn each_state_of_a_redrawn_line_is_a_line() {
-        assert_eq!(clean(Prefix::default(), b"collecting ... \rcollected 3 items\nx"), [
-            "collecting ... ",
-            "collected 3 items|",
-            "x"
-        ]);
+        assert_eq!(
+            clean(Prefix::default(), b"collecting ... \rcollected 3 items\nx"),
+            ["collecting ... ", "collected 3 items|", "x"]
+        );
     }
 
     #[test]
@@ -154,7 +155,16 @@ mod tests {
 
     #[test]
     fn broken_escape_sequences_end_with_the_line() {
-        for text in [&b"\x1b"[..], b"\x1b[", b"\x1b[31", b"\x1b]", b"\x1b]0;x", b"\x1b\x1b\x1b[", b"\x1b(", b"\x1b[\xff"] {
+        for text in [
+            &b"\x1b"[..],
+            b"\x1b[",
+            b"\x1b[31",
+            b"\x1b]",
+            b"\x1b]0;x",
+            b"\x1b\x1b\x1b[",
+            b"\x1b(",
+            b"\x1b[\xff",
+        ] {
             let _ = clean(Prefix::default(), text);
         }
     }

@@ -82,7 +82,8 @@ impl Prefix {
         let mut plain = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
-            let found = [Part::Time, Part::Clock, Part::Elapsed].into_iter().find_map(|p| Some((p.len_at(rest)?, p)));
+            let found =
+                [Part::Time, Part::Clock, Part::Elapsed].into_iter().find_map(|p| Some((p.len_at(rest)?, p)));
             if let Some((len, part)) = found {
                 if !plain.is_empty() {
                     parts.push(Part::Text(std::mem::take(&mut plain)));
@@ -146,7 +147,9 @@ fn time(line: &[u8], with_date: bool) -> Option<usize> {
     }
     match line.get(at) {
         Some(b'Z') => at += 1,
-        Some(b'+' | b'-') => at += 1 + line[at + 1..].iter().take_while(|b| b.is_ascii_digit() || **b == b':').count(),
+        Some(b'+' | b'-') => {
+            at += 1 + line[at + 1..].iter().take_while(|b| b.is_ascii_digit() || **b == b':').count();
+        }
         _ => {}
     }
     if open == 1 {

@@ -20,7 +20,11 @@ const BEFORE_LINE: usize = 512;
 ///
 /// # Errors
 /// When reading fails.
-pub fn read(from: impl Read, format: Option<&'static Format>, mut also: impl FnMut(&[u8])) -> io::Result<Report> {
+pub fn read(
+    from: impl Read,
+    format: Option<&'static Format>,
+    mut also: impl FnMut(&[u8]),
+) -> io::Result<Report> {
     let mut reader = Reader::new(format);
     let mut cleaner = Cleaner::default();
     let mut first = true;
@@ -60,7 +64,13 @@ struct Reader {
 impl Reader {
     fn new(fixed: Option<&'static Format>) -> Reader {
         let active = fixed.map(|f| (f, (f.start)()));
-        Reader { fixed, active, sessions: Vec::new(), before: VecDeque::new(), contract: ContractLines::default() }
+        Reader {
+            fixed,
+            active,
+            sessions: Vec::new(),
+            before: VecDeque::new(),
+            contract: ContractLines::default(),
+        }
     }
 
     /// The next line. The answer is a prefix that this line shows all lines to have.
@@ -98,7 +108,11 @@ impl Reader {
             }
             return None;
         }
-        let mut text = if self.before.len() == BEFORE { self.before.pop_front().unwrap_or_default() } else { Vec::new() };
+        let mut text = if self.before.len() == BEFORE {
+            self.before.pop_front().unwrap_or_default()
+        } else {
+            Vec::new()
+        };
         text.clear();
         text.extend_from_slice(&line.text[..line.text.len().min(BEFORE_LINE)]);
         self.before.push_back(text);

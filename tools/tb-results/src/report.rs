@@ -232,6 +232,8 @@ pub struct Session {
     pub unfinished: Vec<String>,
     /// Workers that died.
     pub crashed_workers: Vec<String>,
+    /// Whether several workers ran the tests.
+    pub parallel: bool,
     /// The last test that was started or reported.
     pub last_test: Option<String>,
     /// The slowest tests, where the log lists them.
@@ -254,6 +256,7 @@ impl Session {
             failing: Some(Vec::new()),
             unfinished: Vec::new(),
             crashed_workers: Vec::new(),
+            parallel: false,
             last_test: None,
             slowest: Vec::new(),
             complete: false,
@@ -272,7 +275,8 @@ impl Session {
             return Verdict::Usage;
         }
         let real = self.counts.bad() > signs.crashes || signs.gate || signs.build_error;
-        let infra = signs.internal_error || signs.crashes > 0 || !self.crashed_workers.is_empty() || !self.complete;
+        let infra =
+            signs.internal_error || signs.crashes > 0 || !self.crashed_workers.is_empty() || !self.complete;
         match (infra, real) {
             (true, true) => Verdict::Mixed,
             (true, false) => Verdict::Infra,

@@ -9,13 +9,16 @@
 //!    which parser reads the log, and where a second runner's output begins in a log of several. Say no when in
 //!    doubt: the lines before the opening are not lost, the parser gets the last of them again (see
 //!    [`crate::read`]). It is called on every line while no parser is at work, so look at the first byte first.
-//! 3. Add a line to [`TABLE`]. Order matters only for a line that two runners claim: the first wins.
+//! 3. Write `fn rerun(&Again) -> Vec<String>`: the words of the command line that selects those tests. Quoting is
+//!    done by the caller.
+//! 4. Add a row to [`TABLE`]. Order matters only for a line that two runners claim: the first wins.
 //!
 //! Counts come from the runner's own summary, read by its grammar on whole lines, never from counting words;
 //! what the log cannot tell stays `None`. Parsers are pure: bytes in, sessions out, no files, no clock, and no
 //! bytes that make them panic or slow (the property tests run over every row of the table).
 
 use crate::report::Session;
+use crate::rerun::Again;
 
 /// A line of the log: without its line end, escape sequences, carriage returns and the prefix that a CI system
 /// put before every line; otherwise the bytes that were written, so not always UTF-8. Of a line too long to be
@@ -49,11 +52,17 @@ pub struct Format {
     pub opens: fn(&[u8]) -> bool,
     /// A parser at its start.
     pub start: fn() -> Box<dyn Runner>,
+    /// The words of a command line that runs these tests again, one after the other.
+    pub rerun: fn(&Again<'_>) -> Vec<String>,
 }
 
 /// Every runner whose output is understood.
-pub static TABLE: &[Format] =
-    &[Format { name: "pytest", opens: crate::pytest::opens, start: crate::pytest::start }];
+pub static TABLE: &[Format] = &[Format {
+    name: "pytest",
+    opens: crate::pytest::opens,
+    start: crate::pytest::start,
+    rerun: crate::pytest::rerun,
+}];
 
 /// The row of that name.
 pub fn by_name(name: &str) -> Option<&'static Format> {

@@ -180,7 +180,10 @@ mod tests {
         assert_eq!(at("......FFatal Python error: Aborted").as_deref(), Some("......F"));
         assert_eq!(at("..[gw0] node down: Not properly terminated").as_deref(), Some(".."));
         assert_eq!(at("t.py::t ++++++ Timeout ++++++").as_deref(), Some("t.py::t "));
-        assert_eq!(at("t.py::t /a/f.sh: line 109:  6316 Segmentation fault      (core dumped) x").as_deref(), Some("t.py::t "));
+        assert_eq!(
+            at("t.py::t /a/f.sh: line 109:  6316 Segmentation fault      (core dumped) x").as_deref(),
+            Some("t.py::t ")
+        );
         assert_eq!(at("t.py Timeout (0:00:02)!").as_deref(), Some("t.py "));
         assert_eq!(at("nothing: line x: Killed"), None);
         assert_eq!(at("Killed").as_deref(), Some(""));

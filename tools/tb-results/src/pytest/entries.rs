@@ -50,7 +50,7 @@ fn names_a_test(rest: &[u8]) -> bool {
 
 /// The id and the message. `known` says whether the log has named this very test elsewhere, which is the best
 /// proof; without any, the message begins behind the bracket that closes the id.
-pub(super) fn split<'a>(rest: &'a [u8], known: impl Fn(&[u8]) -> bool) -> (&'a [u8], Option<&'a [u8]>) {
+pub(super) fn split(rest: &[u8], known: impl Fn(&[u8]) -> bool) -> (&[u8], Option<&[u8]>) {
     let mut by_brackets = None;
     for at in memmem::find_iter(rest, b" - ") {
         let id = &rest[..at];
@@ -185,7 +185,9 @@ mod tests {
 
     #[test]
     fn prose_is_no_entry() {
-        for line in ["FAILED to connect", "ERROR    svc:test.py:6 odd", "ERROR: usage", "FAILED", "ERROR in x - y"] {
+        for line in
+            ["FAILED to connect", "ERROR    svc:test.py:6 odd", "ERROR: usage", "FAILED", "ERROR in x - y"]
+        {
             assert_eq!(entry(line.as_bytes()), None, "{line}");
         }
     }
@@ -198,7 +200,9 @@ mod tests {
         assert_eq!(class("NotImplementedError").as_deref(), Some("NotImplementedError"));
         assert_eq!(class("Failed: Timeout (>1.0s)").as_deref(), Some("Failed"));
         assert_eq!(class("ExceptionGroup: several (2 sub-exceptions)").as_deref(), Some("ExceptionGroup"));
-        for none in ["NotImplemen...", "[XPASS(strict)] x", "worker 'gw0' crashed", "contains 1 failed subtest", ""] {
+        for none in
+            ["NotImplemen...", "[XPASS(strict)] x", "worker 'gw0' crashed", "contains 1 failed subtest", ""]
+        {
             assert_eq!(class(none), None, "{none}");
         }
     }

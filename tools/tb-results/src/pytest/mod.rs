@@ -18,6 +18,7 @@ mod session;
 mod tally;
 
 use crate::report::Session;
+use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use run::{Phase, Run};
 use tb_shared::pytest::{self, Summary, rule};
@@ -41,11 +42,17 @@ pub fn opens(line: &[u8]) -> bool {
             }
         }
         b'T' => line.starts_with(b"Test session starts (platform: "),
-        b'I' => line.starts_with(b"INTERNALERROR> ") || line.starts_with(b"ImportError while loading conftest '"),
+        b'I' => {
+            line.starts_with(b"INTERNALERROR> ") || line.starts_with(b"ImportError while loading conftest '")
+        }
         b'E' if line.starts_with(b"ERROR: ") => {
-            let usage = line.starts_with(b"ERROR: usage: ") && memchr::memmem::find(line, b"[file_or_dir]").is_some();
-            let words: [&[u8]; 3] =
-                [b"ERROR: file or directory not found: ", b"ERROR: not found: ", b"ERROR: Error importing plugin \""];
+            let usage =
+                line.starts_with(b"ERROR: usage: ") && memchr::memmem::find(line, b"[file_or_dir]").is_some();
+            let words: [&[u8]; 3] = [
+                b"ERROR: file or directory not found: ",
+                b"ERROR: not found: ",
+                b"ERROR: Error importing plugin \"",
+            ];
             usage || words.iter().any(|w| line.starts_with(w))
         }
         b'[' if line.starts_with(b"[gw") => {
@@ -64,7 +71,8 @@ pub fn opens(line: &[u8]) -> bool {
                 return memchr::memmem::find(line, b"Fatal Python error: ")
                     .is_some_and(|at| pytest::dots(&line[..at]).is_some_and(|d| d.path.is_empty()));
             };
-            percent.is_some() && !dots.letters.is_empty() || dots.path.ends_with(b".py") && !dots.letters.is_empty()
+            percent.is_some() && !dots.letters.is_empty()
+                || dots.path.ends_with(b".py") && !dots.letters.is_empty()
         }
     }
 }
@@ -77,6 +85,22 @@ fn is_torn_header(line: &[u8]) -> bool {
 /// A parser at its start.
 pub fn start() -> Box<dyn Runner> {
     Box::new(Pytest::default())
+}
+
+/// The command line that selects these tests. Under xdist `-n0`: what a crowd of workers broke may pass alone.
+pub fn rerun(again: &Again<'_>) -> Vec<String> {
+    // "python -m pytest", "/venv/bin/pytest": as it was called, without its selection.
+    let called = again.command.and_then(|words| {
+        let at =
+            words.iter().take(4).position(|w| matches!(w.rsplit('/').next(), Some("pytest" | "py.test")))?;
+        Some(words[..=at].to_vec())
+    });
+    let mut words = called.unwrap_or_else(|| vec!["pytest".to_owned()]);
+    if again.parallel {
+        words.push("-n0".to_owned());
+    }
+    words.extend(again.ids.iter().map(|id| (*id).to_owned()));
+    words
 }
 
 /// The runs that are over, and those that are open, the outermost first.
@@ -112,16 +136,15 @@ impl Runner for Pytest {
             b'T' if text.starts_with(b"Test session starts (platform: ") => return self.header(None),
             _ => {}
         }
-        if let Some(run) = self.open.last_mut() {
-            if run.phase != Phase::After {
+        match self.open.last_mut() {
+            Some(run) if run.phase != Phase::After => {
                 run.line(text);
                 if !run.children.is_empty() && !run.went_on {
                     run.went_on = pytest::percent(text).1.is_some();
                 }
-                return;
             }
+            _ => self.outside(text),
         }
-        self.outside(text);
     }
 
     fn idle(&self) -> bool {
@@ -238,7 +261,8 @@ impl Pytest {
         let top = self.open.len() - 1;
         // Whose is it? The innermost whose form it has, unless an outer one's results are just these.
         let own = (0..=top).rev().find(|i| self.open[*i].admits(&summary));
-        let fits = (0..=top).rev().find(|i| self.open[*i].admits(&summary) && self.open[*i].tally.fits(&summary));
+        let fits =
+            (0..=top).rev().find(|i| self.open[*i].admits(&summary) && self.open[*i].tally.fits(&summary));
         let Some(at) = fits.or(own) else {
             let run = &mut self.open[top];
             if run.phase != Phase::After {
@@ -253,7 +277,8 @@ impl Pytest {
         }
         let run = &mut self.open[at];
         if run.phase == Phase::After {
-            let another = run.summary.as_ref().is_some_and(|old| run.tally.fits(old)) && !run.tally.fits(&summary);
+            let another =
+                run.summary.as_ref().is_some_and(|old| run.tally.fits(old)) && !run.tally.fits(&summary);
             let replaces = match &run.summary {
                 // A run without bars does not end in a line with bars, as long as there is one without.
                 Some(old) => !another && (summary.bars.is_none() || old.bars.is_some()),

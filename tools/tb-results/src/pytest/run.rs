@@ -323,7 +323,8 @@ impl Run {
     /// `!!! title !!!`
     fn bang(&mut self, line: &[u8]) {
         let Some(title) = rule(line.trim_ascii_end(), b'!') else { return };
-        self.stopped_collecting |= title.starts_with(b"Interrupted: ") && title.ends_with(b" during collection");
+        self.stopped_collecting |=
+            title.starts_with(b"Interrupted: ") && title.ends_with(b" during collection");
         let exit = title.starts_with(b"_pytest.outcomes.Exit: ") || title.starts_with(b"Exit: ");
         let limit = title.starts_with(b"session-timeout: ");
         if title == b"KeyboardInterrupt" || exit || limit {
@@ -357,13 +358,12 @@ impl Run {
             return;
         }
         let (body, percent) = pytest::percent(line);
-        if let Some((id, word)) = pytest::result(body) {
-            let colon = memchr::memchr(b':', id).unwrap_or(0);
-            if percent.is_some() || pytest::is_path(&id[..colon]) {
-                self.reached_100 |= percent == Some(100);
-                self.current.clear();
-                return self.result(id, word, None);
-            }
+        if let Some((id, word)) = pytest::result(body)
+            && (percent.is_some() || pytest::is_path(&id[..memchr::memchr(b':', id).unwrap_or(0)]))
+        {
+            self.reached_100 |= percent == Some(100);
+            self.current.clear();
+            return self.result(id, word, None);
         }
         if self.explained(line, body, percent, false) {
             self.reached_100 |= percent == Some(100);
@@ -447,7 +447,9 @@ impl Run {
             b'b' if line.starts_with(b"bringing up nodes...") => self.xdist = true,
             b'c' if line.starts_with(b"created: ") => self.xdist = true,
             b's' if line.starts_with(b"scheduling tests via ") => self.xdist = true,
-            b'p' if line.starts_with(b"plugins: ") => self.sugar_loaded = memchr::memmem::find(line, b" sugar-").is_some(),
+            b'p' if line.starts_with(b"plugins: ") => {
+                self.sugar_loaded = memchr::memmem::find(line, b" sugar-").is_some();
+            }
             b'r' => {
                 if let Some(dir) = line.strip_prefix(b"rootdir: ") {
                     let end = memchr::memchr(b',', dir).unwrap_or(dir.len());
@@ -529,7 +531,8 @@ impl Run {
     /// The bar that sugar draws again after each test: ` test_a.py ✓✓⨯ 8% █▏`.
     fn sugar_line(&mut self, line: &[u8]) -> bool {
         let Some(words) = std::str::from_utf8(line).ok().map(str::trim) else { return false };
-        let Some((place, rest)) = words.split_once(['✓', '⨯']).map(|(p, _)| words.split_at(p.len())) else {
+        let Some((place, rest)) = words.split_once(['✓', '⨯']).map(|(p, _)| words.split_at(p.len()))
+        else {
             // Letters alone are not told from a name's.
             return false;
         };
@@ -661,11 +664,16 @@ impl Run {
     fn duration(&mut self, line: &[u8]) {
         let line = line.trim_ascii();
         let Some(at) = memchr::memchr(b's', line) else { return };
-        let Some(seconds) = std::str::from_utf8(&line[..at]).ok().and_then(|t| t.parse::<f64>().ok()) else { return };
+        let Some(seconds) = std::str::from_utf8(&line[..at]).ok().and_then(|t| t.parse::<f64>().ok()) else {
+            return;
+        };
         let rest = line[at + 1..].trim_ascii_start();
         let Some(space) = memchr::memchr(b' ', rest) else { return };
         let (phase, id) = (&rest[..space], rest[space..].trim_ascii_start());
-        if matches!(phase, b"call" | b"setup" | b"teardown") && self.slowest.len() < 100_000 && seconds.is_finite() {
+        if matches!(phase, b"call" | b"setup" | b"teardown")
+            && self.slowest.len() < 100_000
+            && seconds.is_finite()
+        {
             self.slowest.push(Slow { id: text(id), phase: Some(text(phase)), seconds });
         }
     }
@@ -674,7 +682,8 @@ impl Run {
     fn totals(&mut self, line: &[u8]) -> bool {
         let line = line.trim_ascii_end();
         let seconds = line.strip_prefix(b"Results (").and_then(|l| l.strip_suffix(b"s):"));
-        let Some(seconds) = seconds.and_then(|t| std::str::from_utf8(t).ok()).and_then(|t| t.parse().ok()) else {
+        let Some(seconds) = seconds.and_then(|t| std::str::from_utf8(t).ok()).and_then(|t| t.parse().ok())
+        else {
             return false;
         };
         self.summary = Some(Summary { seconds, ..Summary::default() });

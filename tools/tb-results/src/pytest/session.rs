@@ -30,6 +30,7 @@ impl Run {
         session.signs.internal_error |= self.died;
         session.signs.crashes = self.crashes(session.counts.failed.unwrap_or(0));
         session.signs.listed_only = self.summary.as_ref().is_some_and(|s| s.collected.is_some_and(|n| n > 0));
+        session.parallel = self.xdist;
         session.last_test = self.last_test();
         if !session.complete {
             session.unfinished = self.unfinished();
@@ -118,9 +119,14 @@ impl Run {
             let mut failing = Failing::new(text(&name.id), name.outcome);
             failing.message = name.message.map(Into::into);
             failing.worker = name.worker.map(Into::into);
-            failing.error_class =
-                failing.message.as_deref().and_then(|m| entries::class_of_message(m.as_bytes())).map(str::to_owned);
-            let own = blocks.get_mut(&(name.headline, name.outcome == Outcome::Error)).and_then(VecDeque::pop_front);
+            failing.error_class = failing
+                .message
+                .as_deref()
+                .and_then(|m| entries::class_of_message(m.as_bytes()))
+                .map(str::to_owned);
+            let own = blocks
+                .get_mut(&(name.headline, name.outcome == Outcome::Error))
+                .and_then(VecDeque::pop_front);
             if let Some(block) = own {
                 failing.error_class = block.class.map(Into::into).or(failing.error_class);
                 failing.message = failing.message.or(block.message.map(Into::into));
