@@ -423,7 +423,14 @@ pub fn result(body: &[u8]) -> Option<(&[u8], Word)> {
         b'D' | b'R' | b'L' | b'S' | b'N' => {
             let at = memrchr(b' ', body)?;
             let word = word(&body[at + 1..])?;
-            return is_id(&body[..at]).then(|| (&body[..at], word));
+            let mut id = &body[..at];
+            // "id [msg] (k=v) SUBFAIL": the subtest stands behind the id.
+            if matches!(word, Word::SubPassed | Word::SubFailed | Word::SubSkipped)
+                && let Some(end) = id_end(id)
+            {
+                id = &id[..end];
+            }
+            return is_id(id).then_some((id, word));
         }
         b')' | b']' | b'.' => b' ',
         _ => return None,
@@ -459,6 +466,19 @@ pub fn balanced(id: &[u8]) -> bool {
         b']' => depth - 1,
         _ => depth,
     }) <= 0
+}
+
+/// Where the id ends that begins a text: at the first space outside of brackets.
+pub fn id_end(text: &[u8]) -> Option<usize> {
+    let mut depth = 0i64;
+    text.iter().position(|b| {
+        match b {
+            b'[' => depth += 1,
+            b']' => depth -= 1,
+            _ => {}
+        }
+        *b == b' ' && depth <= 0
+    })
 }
 
 /// Whether this may be the id of a test: a path, and behind its `::` whatever.

@@ -6,22 +6,22 @@ use tb_shared::term::{Code, Failure, Result};
 
 /// How what fails now compares with what failed before.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Diff<'a> {
+pub(crate) struct Diff<'a> {
     /// Failing now, not before.
-    pub newly: Vec<&'a str>,
+    pub(crate) newly: Vec<&'a str>,
     /// Failing before, not now. Where the newer run did not reach its end, they may just not have been run.
-    pub fixed: Vec<&'a str>,
+    pub(crate) fixed: Vec<&'a str>,
     /// Failing in both, in the same way.
-    pub still: Vec<&'a str>,
+    pub(crate) still: Vec<&'a str>,
     /// Failing in both, but with another class or in another way.
-    pub differently: Vec<(&'a str, String, String)>,
+    pub(crate) differently: Vec<(&'a str, String, String)>,
 }
 
 /// Compares two runs.
 ///
 /// # Errors
 /// When one of them does not name what failed.
-pub fn diff<'a>(before: &'a Report, now: &'a Report) -> Result<Diff<'a>> {
+pub(crate) fn diff<'a>(before: &'a Report, now: &'a Report) -> Result<Diff<'a>> {
     let (old, new) = (index(before, "the run before")?, index(now, "the log")?);
     let mut out = Diff::default();
     for (id, how) in &new {

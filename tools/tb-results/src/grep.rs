@@ -6,7 +6,7 @@ const BEFORE: usize = 2;
 const AFTER: usize = 10;
 
 /// Picks the lines out of a log that is read block by block.
-pub struct Grep {
+pub(crate) struct Grep {
     class: Vec<u8>,
     before: VecDeque<Vec<u8>>,
     after: usize,
@@ -18,13 +18,13 @@ pub struct Grep {
 
 impl Grep {
     /// For this class, as a word: `Error` is not found in `KeyError`, `KeyError` is in `pkg.KeyError`.
-    pub fn new(class: &str) -> Grep {
+    pub(crate) fn new(class: &str) -> Grep {
         let class = class.as_bytes().to_vec();
         Grep { class, before: VecDeque::new(), after: 0, gap: false, any: false, n: 0 }
     }
 
     /// The lines of a block. `--` stands between lines that are not neighbours.
-    pub fn block(&mut self, text: &[u8], mut see: impl FnMut(&[u8])) {
+    pub(crate) fn block(&mut self, text: &[u8], mut see: impl FnMut(&[u8])) {
         for line in text.split_inclusive(|b| *b == b'\n') {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             self.n += 1;

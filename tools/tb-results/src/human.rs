@@ -9,7 +9,7 @@ use tb_shared::term::{Out, Result};
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub fn summary(out: &mut Out, name: &str, report: &Report) -> Result<()> {
+pub(crate) fn summary(out: &mut Out, name: &str, report: &Report) -> Result<()> {
     let name = out.safe(name).into_owned();
     let verdict = report.verdict();
     let color = match verdict {
@@ -55,7 +55,7 @@ pub fn summary(out: &mut Out, name: &str, report: &Report) -> Result<()> {
 }
 
 /// `847 passed, 1 failed, 2 skipped, 0 errors in 45.7s`; `?` for what the log cannot tell.
-pub fn totals(report: &Report) -> String {
+pub(crate) fn totals(report: &Report) -> String {
     let counts = report.counts();
     let mut text = words(&counts);
     if let Some(seconds) = report.duration() {
@@ -126,7 +126,7 @@ fn infrastructure(f: &Failing) -> Option<String> {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub fn errors(out: &mut Out, report: &Report) -> Result<()> {
+pub(crate) fn errors(out: &mut Out, report: &Report) -> Result<()> {
     let mut classes: BTreeMap<&str, (u64, &Failing)> = BTreeMap::new();
     for f in report.failing().unwrap_or_default() {
         let class = f.error_class.as_deref().unwrap_or("?");
@@ -149,7 +149,7 @@ pub fn errors(out: &mut Out, report: &Report) -> Result<()> {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub fn four_fields(out: &mut Out, name: &str, report: &Report, tail: &[String]) -> Result<()> {
+pub(crate) fn four_fields(out: &mut Out, name: &str, report: &Report, tail: &[String]) -> Result<()> {
     let timeout = report.job.as_ref().is_some_and(|j| j.outcome.as_deref() == Some("timeout"));
     let passed = report.verdict() == Some(Verdict::Pass)
         || report.job.as_ref().and_then(JobFacts::passed) == Some(true);
@@ -175,7 +175,7 @@ pub fn four_fields(out: &mut Out, name: &str, report: &Report, tail: &[String]) 
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub fn annotate_github(out: &mut Out, report: &Report) -> Result<()> {
+pub(crate) fn annotate_github(out: &mut Out, report: &Report) -> Result<()> {
     for f in report.failing().unwrap_or_default() {
         let mut fields = Vec::new();
         if let Some((file, line)) = &f.place {

@@ -11,7 +11,7 @@ use tb_shared::term::{Failure, Result};
 ///
 /// # Errors
 /// When it cannot be written down.
-pub fn document(reports: &[(String, Report)]) -> Result<String> {
+pub(crate) fn document(reports: &[(String, Report)]) -> Result<String> {
     let mut document = Document::new("tb-results");
     for (name, report) in reports {
         for session in &report.sessions {

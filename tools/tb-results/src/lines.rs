@@ -121,7 +121,7 @@ mod tests {
         let mut out = Vec::new();
         for_each(bytes, |block| {
             cleaner.lines(block, |l| {
-                out.push(format!("{}{}", String::from_utf8_lossy(l.text), if l.ended { "|" } else { "" }))
+                out.push(format!("{}{}", String::from_utf8_lossy(l.text), if l.ended { "|" } else { "" }));
             });
         })
         .unwrap();

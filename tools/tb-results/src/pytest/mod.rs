@@ -179,6 +179,12 @@ impl Pytest {
                 || text.starts_with(b"ERROR: file or directory not found: ")
                 || text.starts_with(b"ERROR: usage: ")
         };
+        if let Some(run) = self.open.last_mut()
+            && text.first() == Some(&b'_')
+            && run.reports_go_on(text)
+        {
+            return run.line(text);
+        }
         if begins {
             self.close_ended();
             self.open.push(Run::new(None, false));
@@ -240,8 +246,7 @@ impl Pytest {
                 self.close_ended();
                 return self.section(title, width);
             }
-            // Not its summary after all: it goes on.
-            run.doubtful = run.summary.take();
+            run.reopen();
         }
         run.width.get_or_insert(width);
         run.went_on = true;
@@ -315,7 +320,27 @@ impl Run {
 
     fn end(&mut self, summary: Summary) {
         self.summary = Some(summary);
-        self.phase = Phase::After;
+        if self.phase != Phase::After {
+            self.ended_in = std::mem::replace(&mut self.phase, Phase::After);
+        }
+    }
+
+    /// What looked like the summary was none: the run goes on where it was.
+    fn reopen(&mut self) {
+        self.doubtful = self.summary.take();
+        self.phase = self.ended_in;
+    }
+
+    /// Behind a summary, the headline of another failure: the summary was in a test's output.
+    fn reports_go_on(&mut self, line: &[u8]) -> bool {
+        let line = line.trim_ascii_end();
+        let goes_on = matches!(self.ended_in, Phase::Reports(_))
+            && rule(line, b'_').is_some()
+            && self.width.is_none_or(|w| line.len() == w || line.len() + 1 == w || line.len() > w);
+        if goes_on {
+            self.reopen();
+        }
+        goes_on
     }
 
     fn adopt(&mut self, inner: Run) {

@@ -90,6 +90,10 @@ impl Names {
         self.all.get_mut(at)
     }
 
+    pub(super) fn find(&self, id: &[u8], outcome: Outcome) -> Option<&Named> {
+        self.all.get(*self.index.get(&Names::key(id, outcome))?)
+    }
+
     pub(super) fn push(&mut self, named: Named) {
         self.index.insert(Names::key(&named.id, named.outcome), self.all.len());
         self.all.push(named);
@@ -118,6 +122,8 @@ pub(super) struct Run {
     /// The terminal's width, from the header.
     pub(super) width: Option<usize>,
     pub(super) phase: Phase,
+    /// Where its summary came.
+    pub(super) ended_in: Phase,
     pub(super) summary: Option<Summary>,
     /// A summary line that does not look like this run's own (its bars are of another width).
     pub(super) doubtful: Option<Summary>,
@@ -168,6 +174,7 @@ impl Run {
             header,
             width,
             phase: Phase::Progress,
+            ended_in: Phase::Progress,
             summary: None,
             doubtful: None,
             results: false,
@@ -391,8 +398,7 @@ impl Run {
             {
                 let mut id = std::mem::take(&mut self.current);
                 if id.is_empty() {
-                    let end = (0..body.len()).find(|i| body[*i] == b' ' && pytest::balanced(&body[..*i]));
-                    id = body[..end.unwrap_or(body.len() - text.len())].to_vec();
+                    id = body[..pytest::id_end(body).unwrap_or(body.len() - text.len())].to_vec();
                 }
                 self.result(&id, *word, None);
                 return true;

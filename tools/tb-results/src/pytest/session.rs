@@ -10,7 +10,10 @@ impl Run {
     /// The run as it is reported.
     pub(super) fn into_session(mut self) -> Session {
         let mut session = Session::new("pytest");
-        if self.summary.is_none() {
+        // A line that looked like a summary but for its form counts if nothing that was counted speaks against it.
+        if self.summary.is_none()
+            && (self.tally.reports() == 0 || self.doubtful.as_ref().is_some_and(|d| self.tally.fits(d)))
+        {
             self.summary = self.doubtful.take();
         }
         // With -qq there is no summary line; the tests reached their end, and so did the report.
@@ -20,6 +23,9 @@ impl Run {
             && (!self.short.all.is_empty() || self.reached_100)
             && self.unfinished().is_empty();
         session.complete = self.summary.is_some() || silent;
+        if silent && !self.block_names.is_empty() {
+            self.drop_output();
+        }
         let incomplete_subtests = silent && self.short_subtests > 0;
         session.counts = match &self.summary {
             Some(summary) => self.counts_of(summary),
@@ -93,20 +99,34 @@ impl Run {
     /// The names of what failed, if the log has them all.
     fn failing(&mut self, session: &Session) -> Option<Vec<Failing>> {
         let bad = session.counts.bad();
-        self.drop_output(bad);
+        if self.summary.is_some()
+            && self.short.lines(Outcome::Failed) + self.short.lines(Outcome::Error) > bad
+        {
+            self.drop_output();
+        }
         let mut names = std::mem::take(&mut self.named);
         let short = std::mem::take(&mut self.short);
+        let listed = short.lines(Outcome::Failed) + short.lines(Outcome::Error);
         let named: u64 =
             [Outcome::Failed, Outcome::Error].iter().map(|o| names.lines(*o).max(short.lines(*o))).sum();
         // A collection that failed has run no test: an error without a name hides none.
         let no_test = self.stopped_collecting && names.all.is_empty() && short.all.is_empty();
-        if session.complete && named < bad && !no_test {
+        // Too few names, or so many that some are a test's own words, and no telling which.
+        if session.complete && (named < bad && !no_test || listed > bad && self.summary.is_some()) {
             return None;
         }
-        for name in short.all {
-            match names.get(&name.id, name.outcome) {
-                Some(known) => known.message = name.message,
-                None => names.push(name),
+        if listed >= bad && session.complete {
+            // The short summary is pytest's own list; what else looked like a result was not one of these.
+            let workers = std::mem::replace(&mut names, short);
+            for name in &mut names.all {
+                name.worker = workers.find(&name.id, name.outcome).and_then(|n| n.worker.clone());
+            }
+        } else {
+            for name in short.all {
+                match names.get(&name.id, name.outcome) {
+                    Some(known) => known.message = name.message,
+                    None => names.push(name),
+                }
             }
         }
         let mut blocks: HashMap<(u64, bool), VecDeque<Block>> = HashMap::new();
@@ -144,10 +164,8 @@ impl Run {
 
     /// Lines of a message that look like entries of the short summary: there are more than failures, and the log
     /// has named them nowhere else.
-    fn drop_output(&mut self, bad: u64) {
-        let listed = self.short.lines(Outcome::Failed) + self.short.lines(Outcome::Error);
-        let proof = !self.named.all.is_empty() || !self.block_names.is_empty();
-        if listed <= bad || self.summary.is_none() || !proof {
+    fn drop_output(&mut self) {
+        if self.named.all.is_empty() && self.block_names.is_empty() {
             return;
         }
         let mut kept = Names::default();
