@@ -6,7 +6,7 @@ use super::crash::{self, Sign, Stack};
 use super::entries;
 use super::tally::Tally;
 use crate::report::{Outcome, Signs, Slow};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use tb_shared::pytest::{self, Summary, Word, rule};
 
@@ -138,7 +138,7 @@ pub(super) struct Run {
     pub(super) short_subtests: u64,
     reruns: bool,
     pub(super) blocks: Vec<Block>,
-    pub(super) block_names: HashMap<u64, u32, BuildHasherDefault<DefaultHasher>>,
+    pub(super) block_names: HashSet<u64, BuildHasherDefault<DefaultHasher>>,
     pub(super) signs: Signs,
     /// Collection failed, and so nothing was run.
     pub(super) stopped_collecting: bool,
@@ -185,7 +185,7 @@ impl Run {
             short_subtests: 0,
             reruns: false,
             blocks: Vec::new(),
-            block_names: HashMap::default(),
+            block_names: HashSet::default(),
             signs: Signs::default(),
             stopped_collecting: false,
             crash_reports: 0,
@@ -586,12 +586,14 @@ impl Run {
             b'w' | b's' => {
                 if let Some((worker, id)) = crash::crashed_while(line) {
                     self.crash_reports += 1;
-                    let id = text(id);
                     if let Some(block) = self.blocks.last_mut() {
+                        // Over it stands the file; the test is here.
+                        block.headline = hash(&entries::headline(id, None));
                         block.worker = Some(text(worker).into());
                         block.message = Some(message(line));
-                        block.headline = hash(&entries::headline(id.as_bytes(), None));
+                        self.block_names.insert(block.headline);
                     }
+                    let id = text(id);
                     if !self.crashed_ids.contains(&id) && self.crashed_ids.len() < 10_000 {
                         self.crashed_ids.push(id);
                     }
@@ -647,7 +649,7 @@ impl Run {
         }
         let name = name.strip_prefix(b"[doctest] ").unwrap_or(name);
         let headline = hash(name);
-        *self.block_names.entry(headline).or_default() += 1;
+        self.block_names.insert(headline);
         self.blocks.push(Block { headline, error, ..Block::default() });
     }
 
@@ -655,7 +657,7 @@ impl Run {
     fn entry(&mut self, line: &[u8]) -> bool {
         let Some(entry) = entries::entry(line) else { return false };
         let known = |id: &[u8]| {
-            self.named.has(id) || self.block_names.contains_key(&hash(&entries::headline(id, entry.subtest)))
+            self.named.has(id) || self.block_names.contains(&hash(&entries::headline(id, entry.subtest)))
         };
         let (id, said) = entries::split(entry.rest, known);
         let headline = hash(&entries::headline(id, entry.subtest));

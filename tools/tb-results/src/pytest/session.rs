@@ -170,7 +170,7 @@ impl Run {
         }
         let mut kept = Names::default();
         for name in std::mem::take(&mut self.short.all) {
-            if self.named.has(&name.id) || self.block_names.contains_key(&name.headline) {
+            if self.named.has(&name.id) || self.block_names.contains(&name.headline) {
                 kept.push(name);
             }
         }
