@@ -336,7 +336,7 @@ fn step(line: &[u8]) -> Option<Step<'_>> {
 
 /// A line without the ` [ 12%]` (or ` [ 3/40]`) at its end and the spaces before it, and the percentage.
 pub fn percent(line: &[u8]) -> (&[u8], Option<u8>) {
-    let Some(inner) = line.strip_suffix(b"]") else { return (line, None) };
+    let Some(inner) = line.strip_suffix(b"]") else { return (untimed(line), None) };
     let (open, percent) = match inner {
         // The usual form has its bracket at a fixed place: no search on the lines that make up a log.
         [.., b'[', a @ (b' ' | b'1'), b @ (b' ' | b'0'..=b'9'), c @ b'0'..=b'9', b'%'] => {
@@ -356,6 +356,22 @@ pub fn percent(line: &[u8]) -> (&[u8], Option<u8>) {
         Ok(percent @ 0..=100) => (&line[..end], Some(percent)),
         _ => (line, None),
     }
+}
+
+/// A line without the `   12.3ms` or `   1m 2s` that the style "times" writes in place of the percentage.
+fn untimed(line: &[u8]) -> &[u8] {
+    let mut rest = line;
+    while rest.last() == Some(&b's') || (rest.len() < line.len() && matches!(rest.last(), Some(b'm' | b'h')))
+    {
+        let Some(space) = memrchr(b' ', rest) else { return line };
+        let token = &rest[space + 1..];
+        let digits = token.iter().take_while(|b| b.is_ascii_digit() || **b == b'.').count();
+        if digits == 0 || !matches!(&token[digits..], b"us" | b"ms" | b"s" | b"m" | b"h") {
+            return line;
+        }
+        rest = rest[..space].trim_ascii_end();
+    }
+    rest
 }
 
 /// The percentage of ` [ 3/40` and of what else stands in brackets, and where the bracket is.

@@ -23,6 +23,7 @@ enum Part {
     Elapsed,
 }
 
+const HEADER: &[u8] = b"= test session starts =";
 /// How many first lines are looked at.
 const SAMPLE: usize = 200;
 
@@ -36,9 +37,14 @@ impl Prefix {
     pub(crate) fn of_header(line: &[u8]) -> Option<Prefix> {
         let line = plain(line);
         let line = line.trim_ascii_end();
-        let at = memchr::memmem::find(line, b"= test session starts =")?;
+        let at = memchr::memmem::find(line, HEADER)?;
         let start = line[..at].iter().rposition(|b| *b != b'=').map_or(0, |i| i + 1);
-        (start > 0 && rule(&line[start..], b'=').is_some()).then(|| Prefix::parse(&line[..start]))
+        // A test's name, or what it wrote, may stand before the header of a run inside it: that is no prefix.
+        let ends_like_one =
+            [&b"| "[..], b"> ", b"] ", b": ", b"\t"].iter().any(|e| line[..start].ends_with(e));
+        let prefix = Prefix::parse(&line[..start]);
+        let timed = !matches!(prefix.parts.last()?, Part::Text(_));
+        ((timed || ends_like_one) && rule(&line[start..], b'=').is_some()).then_some(prefix)
     }
 
     /// From the first lines of a log.
@@ -49,8 +55,8 @@ impl Prefix {
             .map(|l| plain(l).trim_ascii_end().to_vec())
             .filter(|l| !l.is_empty())
             .collect();
-        if let Some(prefix) = lines.iter().find_map(|l| Prefix::of_header(l)) {
-            return prefix;
+        if let Some(header) = lines.iter().find(|l| memchr::memmem::find(l, HEADER).is_some()) {
+            return Prefix::of_header(header).unwrap_or_default();
         }
         let most = |part: Part| {
             let n = lines.iter().filter(|l| part.len_at(l).is_some()).count();

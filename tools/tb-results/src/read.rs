@@ -32,18 +32,21 @@ pub fn read(
         if std::mem::take(&mut first) {
             cleaner.prefix = Prefix::of_sample(block.text);
         }
-        let mut learnt = None;
-        cleaner.lines(block, |line| {
-            if let Some(prefix) = reader.line(line) {
-                learnt.get_or_insert(prefix);
-            }
-        });
-        // A header behind a prefix that the first lines did not have: take the block from there again.
-        if let Some(prefix) = learnt {
-            cleaner.prefix = prefix;
-            reader.forget();
+        if reader.active.is_some() {
             cleaner.lines(block, |line| {
                 reader.line(line);
+            });
+        } else {
+            // Each line may be the one that shows what stands before all of them.
+            block.lines(|text, ended| {
+                let mut learnt = None;
+                cleaner.line(text, ended, &mut |line| learnt = reader.line(line).or(learnt.take()));
+                if let Some(prefix) = learnt {
+                    cleaner.prefix = prefix;
+                    cleaner.line(text, ended, &mut |line| {
+                        reader.line(line);
+                    });
+                }
             });
         }
         also(block.text);
@@ -108,6 +111,10 @@ impl Reader {
             }
             return None;
         }
+        let prefix = Prefix::of_header(line.text);
+        if prefix.is_some() {
+            return prefix;
+        }
         let mut text = if self.before.len() == BEFORE {
             self.before.pop_front().unwrap_or_default()
         } else {
@@ -116,7 +123,7 @@ impl Reader {
         text.clear();
         text.extend_from_slice(&line.text[..line.text.len().min(BEFORE_LINE)]);
         self.before.push_back(text);
-        Prefix::of_header(line.text)
+        None
     }
 
     fn change(&mut self, to: &'static Format) {
@@ -124,11 +131,6 @@ impl Reader {
             self.sessions.extend(runner.finish());
         }
         self.active = Some((to, (to.start)()));
-    }
-
-    /// Lines seen in vain are forgotten: they come again without their prefix.
-    fn forget(&mut self) {
-        self.before.clear();
     }
 
     fn finish(mut self) -> Report {

@@ -134,6 +134,18 @@ impl Runner for Pytest {
                 }
             }
             b'T' if text.starts_with(b"Test session starts (platform: ") => return self.header(None),
+            // A test that prints a report at once does so behind its own name.
+            _ if text.last() == Some(&b'=')
+                && self.open.last().is_some_and(|r| r.phase == Phase::Progress) =>
+            {
+                if let Some(at) = memchr::memmem::find(text, b"= test session starts =") {
+                    let start = text[..at].iter().rposition(|b| *b != b'=').map_or(0, |i| i + 1);
+                    if let Some(run) = self.open.last_mut() {
+                        run.line(&text[..start]);
+                    }
+                    return self.header(None);
+                }
+            }
             _ => {}
         }
         match self.open.last_mut() {

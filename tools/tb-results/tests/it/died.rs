@@ -116,7 +116,7 @@ fn a_crashed_worker_is_no_failure_of_the_code() {
 
 #[test]
 fn one_test_that_kills_many_workers_is_one_id_and_many_failures() {
-    let mut log = format!("{HEAD}");
+    let mut log = HEAD.to_owned();
     let mut reports = String::new();
     for gw in 0..4 {
         log.push_str(&format!("t.py::test_die \n[gw{gw}] node down: Not properly terminated\n[gw{gw}] [ 57%] FAILED t.py::test_die \n\nreplacing crashed worker gw{gw}\n\n"));

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 fn log() -> String {
     format!(
         "{HEAD}t.py .F.F                                                                [100%]\n\n{FAILURES}\
-         __________________________________ test_a[x y] _________________________________\n\
+         _________________________________ test_a[x y] __________________________________\n\
          E       KeyError: 'k'\n\nt.py:3: KeyError\n\
          ____________________________________ test_b ____________________________________\n\
          E       assert 0\n\nt.py:9: AssertionError\n{}0.30s call     t.py::test_b\n{SHORT}\

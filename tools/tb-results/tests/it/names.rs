@@ -48,7 +48,7 @@ fn an_id_whose_bracket_never_closes_is_proven_by_its_result_line() {
 fn an_id_is_proven_by_the_headline_of_its_failure_too() {
     let log = format!(
         "{HEAD}test_a.py F                                                              [100%]\n\n{FAILURES}\
-         _______________________________ test_p[x] - y] _________________________________\n\
+         ________________________________ test_p[x] - y] ________________________________\n\
          E       assert 0\n\ntest_a.py:3: AssertionError\n{SHORT}\
          FAILED test_a.py::test_p[x] - y] - assert 0\n{}",
         bar("1 failed in 0.10s")
@@ -162,7 +162,7 @@ fn verbose_lines_name_what_the_short_summary_does_not() {
 fn collection_errors_are_named_by_their_path_in_every_version() {
     // Before 5.4 there is no short summary; the headline has the path.
     let log = format!(
-        "{}________________________ ERROR collecting tests/test_x.py _____________________\nE   ImportError: no\n\
+        "{}_______________________ ERROR collecting tests/test_x.py _______________________\nE   ImportError: no\n\
          !!!!!!!!!!!!!!!!!!! Interrupted: 1 errors during collection !!!!!!!!!!!!!!!!!!!!\n{}",
         bar("ERRORS"),
         bar("1 error in 0.19 seconds")

@@ -60,7 +60,7 @@ fn a_lone_summary_in_a_tests_output_is_not_the_runs_own() {
 fn a_quiet_run_inside_a_test_is_output() {
     let inner = format!(
         ".F                                                                       [100%]\n{FAILURES}\
-        ____________________________________ test_in ___________________________________\nE   assert 0\n\
+        ___________________________________ test_in ____________________________________\nE   assert 0\n\
         {SHORT}FAILED in.py::test_in - assert 0\n1 failed, 1 passed in 0.02s\n"
     );
     assert_two_of_four(&with_output(HEAD, DOTS, &inner, &bar("2 failed, 2 passed in 0.10s")));

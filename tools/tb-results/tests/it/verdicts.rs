@@ -13,7 +13,7 @@ fn ended(progress: &str, middle: &str, summary: &str) -> Report {
 fn interrupted_by_a_person_or_by_the_tests_themselves() {
     for bang in [
         "!!!!!!!!!!!!!!!!!!!!!!!!!!!!!! KeyboardInterrupt !!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!\nt.py:4: KeyboardInterrupt\n",
-        "!!!!!!!!!!!!!!!!!!!! _pytest.outcomes.Exit: enough for today !!!!!!!!!!!!!!!!!!!\n",
+        "!!!!!!!!!!!!!!!!!!! _pytest.outcomes.Exit: enough for today !!!!!!!!!!!!!!!!!!!!\n",
     ] {
         let report = ended(
             "t.py .F",
