@@ -61,6 +61,8 @@ struct Reader {
     active: Option<(&'static Format, Box<dyn Runner>)>,
     sessions: Vec<Session>,
     before: VecDeque<Vec<u8>>,
+    /// Lines were seen that `before` has no room for.
+    dropped: bool,
     contract: ContractLines,
 }
 
@@ -72,6 +74,7 @@ impl Reader {
             active,
             sessions: Vec::new(),
             before: VecDeque::new(),
+            dropped: false,
             contract: ContractLines::default(),
         }
     }
@@ -116,6 +119,7 @@ impl Reader {
             return prefix;
         }
         let mut text = if self.before.len() == BEFORE {
+            self.dropped = true;
             self.before.pop_front().unwrap_or_default()
         } else {
             Vec::new()
@@ -134,6 +138,17 @@ impl Reader {
     }
 
     fn finish(mut self) -> Report {
+        // The whole log is still here, and no line of it was a sign: the least that a runner prints.
+        if self.active.is_none() && self.sessions.is_empty() && !self.dropped {
+            let lines: Vec<&[u8]> = self.before.iter().map(Vec::as_slice).collect();
+            if let Some(format) = TABLE.iter().find(|f| (f.may_be)(&lines)) {
+                let mut runner = (format.start)();
+                for text in lines {
+                    runner.line(Line { text, ended: true });
+                }
+                self.active = Some((format, runner));
+            }
+        }
         if let Some((_, runner)) = self.active.take() {
             self.sessions.extend(runner.finish());
         }

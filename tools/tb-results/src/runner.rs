@@ -11,7 +11,8 @@
 //!    [`crate::read`]). It is called on every line while no parser is at work, so look at the first byte first.
 //! 3. Write `fn rerun(&Again) -> Vec<String>`: the words of the command line that selects those tests. Quoting is
 //!    done by the caller.
-//! 4. Add a row to [`TABLE`]. Order matters only for a line that two runners claim: the first wins.
+//! 4. Add a row to [`TABLE`]. Its `may_be` is `|_| false` but for a runner whose shortest output has no line of
+//!    its own kind. Order matters only for a line that two runners claim: the first wins.
 //!
 //! Counts come from the runner's own summary, read by its grammar on whole lines, never from counting words;
 //! what the log cannot tell stays `None`. Parsers are pure: bytes in, sessions out, no files, no clock, and no
@@ -50,6 +51,8 @@ pub struct Format {
     pub name: &'static str,
     /// Whether this line opens output of this runner.
     pub opens: fn(&[u8]) -> bool,
+    /// Whether a log of just these lines, none of which opens a run, is this runner's for want of a better one.
+    pub may_be: fn(&[&[u8]]) -> bool,
     /// A parser at its start.
     pub start: fn() -> Box<dyn Runner>,
     /// The words of a command line that runs these tests again, one after the other.
@@ -60,6 +63,7 @@ pub struct Format {
 pub static TABLE: &[Format] = &[Format {
     name: "pytest",
     opens: crate::pytest::opens,
+    may_be: crate::pytest::may_be,
     start: crate::pytest::start,
     rerun: crate::pytest::rerun,
 }];

@@ -49,6 +49,14 @@ pub(super) fn cut(line: &[u8]) -> Option<(usize, Sign<'_>)> {
     shell(line).map(|(at, what)| (at, Sign::Killed(what)))
 }
 
+/// Where the interpreter's or pytest-timeout's last words begin.
+pub(super) fn last_words(line: &[u8]) -> Option<usize> {
+    FIND.fatal.find(line).or_else(|| match cut(line) {
+        Some((at, Sign::Timeout)) if line.ends_with(b"+") => Some(at),
+        _ => None,
+    })
+}
+
 /// A sign, and what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign<'a> {

@@ -41,6 +41,8 @@ pub fn opens(line: &[u8]) -> bool {
                 None => is_torn_header(line),
             }
         }
+        b'!' => rule(line.trim_ascii_end(), b'!')
+            .is_some_and(|t| t == b"KeyboardInterrupt" || t.starts_with(b"_pytest.outcomes.Exit: ")),
         b'T' => line.starts_with(b"Test session starts (platform: "),
         b'I' => {
             line.starts_with(b"INTERNALERROR> ") || line.starts_with(b"ImportError while loading conftest '")
@@ -68,13 +70,26 @@ pub fn opens(line: &[u8]) -> bool {
                 return percent.is_some() || id[..colon].ends_with(b".py");
             }
             let Some(dots) = pytest::dots(body) else {
-                return memchr::memmem::find(line, b"Fatal Python error: ")
+                // Letters, and the interpreter's or pytest-timeout's last words glued to them.
+                return crash::last_words(line)
                     .is_some_and(|at| pytest::dots(&line[..at]).is_some_and(|d| d.path.is_empty()));
             };
             percent.is_some() && !dots.letters.is_empty()
                 || dots.path.ends_with(b".py") && !dots.letters.is_empty()
         }
     }
+}
+
+/// Whether a whole log, of which no line opens a run, is that of a quiet run that died before its first
+/// percentage: letters, and nothing else.
+pub fn may_be(lines: &[&[u8]]) -> bool {
+    let mut full = lines.iter().map(|l| l.trim_ascii_end()).filter(|l| !l.is_empty()).peekable();
+    full.peek().is_some()
+        && full.all(|l| {
+            pytest::dots(l)
+                .is_some_and(|d| d.path.is_empty() && d.letters.len() == l.len() && l.contains(&b'.'))
+                && l != b"..."
+        })
 }
 
 /// A header that lost its line end when it was pasted.

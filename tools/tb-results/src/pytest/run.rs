@@ -296,7 +296,8 @@ impl Run {
                     self.died = true;
                     self.fault(&[b"Fatal Python error: ", what].concat());
                 }
-                self.gate(line);
+                // pytest.exit() with a status of its own says so behind the summary.
+                self.other(line);
             }
         }
     }
@@ -320,7 +321,10 @@ impl Run {
         self.signs.internal_error = true;
         // The last words are the cause, but the frame that ends the traceback is not.
         let rest = rest.strip_prefix(b"E ").unwrap_or(rest).trim_ascii();
-        if entries::class_of_message(rest).is_some_and(|c| c.ends_with("Error") || c.ends_with("Exception")) {
+        if !rest.starts_with(b"assert ")
+            && entries::class_of_message(rest)
+                .is_some_and(|c| c.ends_with("Error") || c.ends_with("Exception"))
+        {
             let fault = [b"internal error: ", rest].concat();
             self.faults.retain(|f| !f.starts_with("internal error: "));
             self.fault(&fault);
@@ -418,7 +422,7 @@ impl Run {
 
     /// Letters alone on a line, without a percentage: a run of them, or any within a run that had a header.
     fn plain_letters(&self, letters: &[u8]) -> bool {
-        (self.header || letters.len() >= 8 || self.tally.reports() > 0) && letters != b"..."
+        (self.header || letters.len() >= 2 || self.tally.reports() > 0) && !matches!(letters, b".." | b"...")
     }
 
     fn result(&mut self, id: &[u8], word: Word, worker: Option<&[u8]>) {
@@ -483,6 +487,11 @@ impl Run {
             return;
         }
         let Some((at, sign)) = crash::cut(line) else {
+            // A worker's words to stderr, glued to the letters: "...../venv/lib/x.py:368: SomeWarning".
+            let letters = line.iter().take_while(|b| b".FEsxXR".contains(b)).count();
+            if self.xdist && letters > 2 && line[letters..].starts_with(b"/") {
+                self.tally.letters(&line[..letters]);
+            }
             if let Some(status) = crash::exit_status(line) {
                 self.fault(format!("ended with exit status {status}").as_bytes());
             }

@@ -20,7 +20,7 @@ impl Run {
         let silent = self.summary.is_none()
             && !self.header
             && !self.signs.internal_error
-            && (!self.short.all.is_empty() || self.reached_100)
+            && (!self.short.all.is_empty() || self.reached_100 || self.signs.interrupted)
             && self.unfinished().is_empty();
         session.complete = self.summary.is_some() || silent;
         if silent && !self.block_names.is_empty() {

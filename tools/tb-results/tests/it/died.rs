@@ -189,3 +189,21 @@ fn names_given_before_the_death_are_the_list_of_a_run_without_end() {
     assert_eq!(report.counts().failed, Some(1));
     assert!(!report.complete());
 }
+
+#[test]
+fn a_log_of_nothing_but_letters_is_a_quiet_run_that_died() {
+    let report = of(".....F");
+    assert_eq!(four(&report.counts()), [Some(5), Some(1), Some(0), Some(0)]);
+    assert_eq!((report.verdict(), report.complete()), (Some(Verdict::Mixed), false));
+    let report = of(".....F+++++++++++++++ Timeout +++++++++++++++\n~~~~~ Stack of MainThread (1) ~~~~~\n");
+    assert_eq!(four(&report.counts()), [Some(5), Some(1), Some(0), Some(0)]);
+    for log in ["...", "", "\n\n", "done.", "hello\n....\n", "Es\n"] {
+        assert!(of(log).sessions.is_empty(), "{log:?}");
+    }
+}
+
+#[test]
+fn a_workers_words_may_be_glued_to_the_letters() {
+    let report = of("bringing up nodes...\n\n.....F/venv/lib/python3.11/main.py:368: SomeWarning: x\n");
+    assert_eq!(four(&report.counts()), [Some(5), Some(1), Some(0), Some(0)]);
+}

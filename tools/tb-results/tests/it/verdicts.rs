@@ -26,6 +26,16 @@ fn interrupted_by_a_person_or_by_the_tests_themselves() {
 }
 
 #[test]
+fn an_exit_with_a_status_of_its_own_is_told_behind_the_summary() {
+    let bang = "!!!!!!!!!!!!!!!!!!!!!!!! _pytest.outcomes.Exit: enough !!!!!!!!!!!!!!!!!!!!!!!!!\n";
+    let report = of(format!("{HEAD}t.py .....F\n\n{}{bang}", bar("1 failed, 5 passed in 0.19s")));
+    assert_eq!((report.verdict(), report.complete()), (Some(Verdict::Interrupted), true));
+    let report = of(format!(".....F\n{bang}"));
+    assert_eq!((report.verdict(), report.complete()), (Some(Verdict::Interrupted), true));
+    assert_eq!(report.counts().passed, Some(5));
+}
+
+#[test]
 fn the_word_interrupted_is_mostly_none() {
     for bang in [
         "!!!!!!!!!!!!!!!!!!!!!!!!!! stopping after 2 failures !!!!!!!!!!!!!!!!!!!!!!!!!!!\n\
