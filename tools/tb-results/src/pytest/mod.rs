@@ -13,7 +13,10 @@
 
 mod crash;
 mod entries;
+mod names;
+mod progress;
 mod run;
+mod sections;
 mod session;
 mod tally;
 

@@ -1,7 +1,8 @@
 //! What a run comes to: counts, names, completeness, or what is not known of them.
 
 use super::entries;
-use super::run::{Block, Names, Run};
+use super::names::{Block, Names};
+use super::run::Run;
 use crate::report::{Counts, Failing, Outcome, Session};
 use std::collections::{HashMap, HashSet, VecDeque};
 use tb_shared::pytest::Summary;
