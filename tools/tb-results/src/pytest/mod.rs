@@ -32,6 +32,7 @@ const DEPTH: usize = 16;
 const CHILDREN: usize = 1000;
 
 const HEADER: &[u8] = b"test session starts";
+const SUGAR_HEADER: &[u8] = b"Test session starts (platform: ";
 
 /// Whether a line opens output of pytest.
 pub fn opens(line: &[u8]) -> bool {
@@ -46,20 +47,9 @@ pub fn opens(line: &[u8]) -> bool {
         }
         b'!' => rule(line.trim_ascii_end(), b'!')
             .is_some_and(|t| t == b"KeyboardInterrupt" || t.starts_with(b"_pytest.outcomes.Exit: ")),
-        b'T' => line.starts_with(b"Test session starts (platform: "),
-        b'I' => {
-            line.starts_with(b"INTERNALERROR> ") || line.starts_with(b"ImportError while loading conftest '")
-        }
-        b'E' if line.starts_with(b"ERROR: ") => {
-            let usage =
-                line.starts_with(b"ERROR: usage: ") && memchr::memmem::find(line, b"[file_or_dir]").is_some();
-            let words: [&[u8]; 3] = [
-                b"ERROR: file or directory not found: ",
-                b"ERROR: not found: ",
-                b"ERROR: Error importing plugin \"",
-            ];
-            usage || words.iter().any(|w| line.starts_with(w))
-        }
+        b'T' if line.starts_with(SUGAR_HEADER) => true,
+        b'I' if line.starts_with(b"INTERNALERROR> ") => true,
+        b'I' | b'E' if is_usage(line) => true,
         b'[' if line.starts_with(b"[gw") => {
             pytest::xdist_result(line).is_some() || memchr::memmem::find(line, b"] node down: ").is_some()
         }
@@ -81,6 +71,18 @@ pub fn opens(line: &[u8]) -> bool {
                 || dots.path.ends_with(b".py") && !dots.letters.is_empty()
         }
     }
+}
+
+/// What only pytest says of its command line and configuration.
+fn is_usage(line: &[u8]) -> bool {
+    let words: [&[u8]; 4] = [
+        b"ERROR: file or directory not found: ",
+        b"ERROR: not found: ",
+        b"ERROR: Error importing plugin \"",
+        b"ImportError while loading conftest '",
+    ];
+    let usage = line.starts_with(b"ERROR: usage: ") && memchr::memmem::find(line, b"[file_or_dir]").is_some();
+    usage || words.iter().any(|w| line.starts_with(w))
 }
 
 /// Whether a whole log, of which no line opens a run, is that of a quiet run that died before its first
@@ -151,7 +153,7 @@ impl Runner for Pytest {
                     return self.summary(summary);
                 }
             }
-            b'T' if text.starts_with(b"Test session starts (platform: ") => return self.header(None),
+            b'T' if text.starts_with(SUGAR_HEADER) => return self.header(None),
             // A test that prints a report at once does so behind its own name.
             _ if text.last() == Some(&b'=')
                 && self.open.last().is_some_and(|r| r.phase == Phase::Progress) =>
@@ -206,8 +208,7 @@ impl Pytest {
             let (body, percent) = pytest::percent(text);
             percent.is_some() && (pytest::dots(body).is_some() || pytest::result(body).is_some())
                 || text.starts_with(b"bringing up nodes...")
-                || text.starts_with(b"ERROR: file or directory not found: ")
-                || text.starts_with(b"ERROR: usage: ")
+                || is_usage(text)
         };
         if let Some(run) = self.open.last_mut()
             && text.first() == Some(&b'_')
@@ -254,8 +255,7 @@ impl Pytest {
             && run.tally.reports() == 0
             && !run.signs.internal_error
         {
-            run.header = true;
-            run.width = width;
+            *run = Run::new(width, true);
             return;
         }
         if self.open.len() == DEPTH {

@@ -31,7 +31,10 @@ impl Run {
     pub(super) fn explained(&mut self, line: &[u8], body: &[u8], percent: Option<u8>, torn: bool) -> bool {
         if let Some(id) = pytest::started(line) {
             if self.xdist {
-                self.started.insert(hash(id), id.to_vec());
+                // No run has so many workers: lines like these are somebody's output.
+                if self.started.len() < 1 << 16 {
+                    self.started.insert(hash(id), id.to_vec());
+                }
             } else {
                 self.current = id.to_vec();
             }
@@ -175,12 +178,9 @@ impl Run {
 
     /// What pytest says of its command line and configuration.
     pub(super) fn usage(&mut self, line: &[u8]) -> bool {
-        if self.tally.reports() > 0 || self.signs.usage && !line.starts_with(b"ERROR: ") {
-            return false;
-        }
-        let said = line.starts_with(b"ERROR: ") && !line.starts_with(b"ERROR: Coverage")
-            || line.starts_with(b"ImportError while loading conftest ")
-            || line.starts_with(b"ConftestImportFailure: ");
+        // Behind a header every "ERROR: " at this place is pytest's; elsewhere it may be anybody's.
+        let own = self.header && line.starts_with(b"ERROR: ") && !line.starts_with(b"ERROR: Coverage");
+        let said = self.tally.reports() == 0 && (own || super::is_usage(line));
         if said {
             self.signs.usage = true;
             self.fault(line.strip_prefix(b"ERROR: ").unwrap_or(line));

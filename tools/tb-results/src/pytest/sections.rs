@@ -7,6 +7,9 @@ use super::run::{Phase, Run};
 use crate::report::{Outcome, Slow};
 use tb_shared::pytest::{self, Summary, rule};
 
+/// More reports than any run has: beyond, headlines are noise, and memory has its bound.
+const BLOCKS: usize = 1 << 20;
+
 impl Run {
     /// A line of ERRORS or FAILURES.
     pub(super) fn report(&mut self, line: &[u8], outcome: Outcome) {
@@ -90,6 +93,9 @@ impl Run {
                     name = rest;
                 }
             }
+        }
+        if self.blocks.len() == BLOCKS {
+            return;
         }
         let name = name.strip_prefix(b"[doctest] ").unwrap_or(name);
         let headline = hash(name);

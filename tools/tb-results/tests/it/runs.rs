@@ -167,3 +167,39 @@ fn junk_that_looks_like_results_in_live_output_does_not_count() {
     assert_eq!(four(&report.counts()), [Some(4), Some(0), Some(0), Some(0)]);
     assert_eq!(report.verdict(), Some(Verdict::Pass));
 }
+
+#[test]
+fn what_others_said_before_the_run_is_not_its_own() {
+    let report = of(format!(
+        "ERROR: pip's dependency resolver is unhappy\nKilled\n{HEAD}t.py ....                    [100%]\n\n{}",
+        bar("4 passed in 0.09s")
+    ));
+    assert_eq!((report.verdict(), report.sessions[0].faults.len()), (Some(Verdict::Pass), 0));
+    let report = of(
+        "ERROR: pip is unhappy\n....                                                                     [100%]\n4 passed in 0.12s\n",
+    );
+    assert_eq!((report.verdict(), report.sessions[0].faults.len()), (Some(Verdict::Pass), 0));
+}
+
+#[test]
+fn a_log_may_begin_anywhere() {
+    for line in [
+        "EF.. [ 50%]",
+        "Tests/t.py::x PASSED [ 50%]",
+        "Integration/t.py ..F. [ 50%]",
+        "=== FAILURES ===",
+        "n/t.py .",
+    ] {
+        assert_eq!(of(format!("make test\n{line}\n")).sessions.len(), 1, "{line}");
+    }
+    for line in [
+        "make: *** [test] Error 1",
+        "FAILED to connect",
+        "running 3 tests",
+        "100 passed",
+        "make [ 50%]",
+        "[ 50%] Building CXX object",
+    ] {
+        assert!(of(format!("make test\n{line}\n")).sessions.is_empty(), "{line}");
+    }
+}
