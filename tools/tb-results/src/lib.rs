@@ -1,7 +1,7 @@
 //! `tb-results`: what the test run said.
 //!
-//! A log goes one way: [`source`] finds its bytes, [`read()`] makes clean lines of them and hands these to the
-//! parser of the runner whose output it is, the parser's sessions become a [`report::Report`], and [`human`],
+//! A log goes one way: `source` finds its bytes, [`read()`] makes clean lines of them and hands these to the
+//! parser of the runner whose output it is, the parser's sessions become a [`report::Report`], and `human`,
 //! [`json`] or one of the other renderers prints it.
 
 pub mod cli;

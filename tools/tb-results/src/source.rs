@@ -39,9 +39,15 @@ pub(crate) fn find(target: &OsStr, scope: &ScopeArgs) -> Result<Source> {
         return file(path);
     }
     let name = target.to_string_lossy();
-    Err(Failure::new(Code::NotTracked, format!("cannot read the results of {name}: no such job is tracked"))
-        .hint("a log is named by a path that ends in .log, .xml or .jsonl")
-        .hint(format!("any other file is read with --file {name}")))
+    let failure =
+        Failure::new(Code::NotTracked, format!("cannot read the results of {name}: no such job is tracked"));
+    Err(if path.exists() {
+        failure
+            .hint("a log is named by a path that ends in .log, .xml or .jsonl")
+            .hint(format!("any other file is read with --file {name}"))
+    } else {
+        failure.hint("there is no file of that name either")
+    })
 }
 
 /// The newest log of a job and what its record says. Jobs cannot be looked up by name yet: this is the place.

@@ -49,12 +49,16 @@ pub(super) fn cut(line: &[u8]) -> Option<(usize, Sign<'_>)> {
     shell(line).map(|(at, what)| (at, Sign::Killed(what)))
 }
 
-/// Where the interpreter's or pytest-timeout's last words begin.
-pub(super) fn last_words(line: &[u8]) -> Option<usize> {
-    FIND.fatal.find(line).or_else(|| match cut(line) {
-        Some((at, Sign::Timeout)) if line.ends_with(b"+") => Some(at),
-        _ => None,
-    })
+/// What a line holds before the last words of the interpreter, of pytest-timeout or of a session that failed.
+pub(super) fn before_last_words(line: &[u8]) -> Option<&[u8]> {
+    let (at, sign) = cut(line)?;
+    let last = match sign {
+        Sign::Fatal(_) => true,
+        Sign::Timeout => line.ends_with(b"+"),
+        Sign::Traceback => at > 0,
+        _ => false,
+    };
+    last.then_some(&line[..at])
 }
 
 /// A sign, and what it says.

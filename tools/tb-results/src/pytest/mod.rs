@@ -63,9 +63,11 @@ pub fn opens(line: &[u8]) -> bool {
                 return percent.is_some() || id[..colon].ends_with(b".py");
             }
             let Some(dots) = pytest::dots(body) else {
-                // Letters, and the interpreter's or pytest-timeout's last words glued to them.
-                return crash::last_words(line)
-                    .is_some_and(|at| pytest::dots(&line[..at]).is_some_and(|d| d.path.is_empty()));
+                // Letters, and somebody's last words glued to them.
+                return crash::before_last_words(line).is_some_and(|before| {
+                    let (body, _) = pytest::percent(before.trim_ascii_end());
+                    pytest::dots(body).is_some_and(|d| d.path.is_empty())
+                });
             };
             percent.is_some() && !dots.letters.is_empty()
                 || dots.path.ends_with(b".py") && !dots.letters.is_empty()

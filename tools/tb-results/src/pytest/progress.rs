@@ -155,6 +155,12 @@ impl Run {
     }
 
     pub(super) fn sign(&mut self, sign: Sign<'_>) {
+        self.torn |= match sign {
+            Sign::Fatal(_) | Sign::Timeout | Sign::Killed(_) => !self.xdist,
+            // Behind the last test it is the session's own end that failed.
+            Sign::Traceback => self.reached_100 || self.signs.interrupted,
+            Sign::NodeDown { .. } | Sign::Internal(_) | Sign::SlowDump => false,
+        };
         match sign {
             Sign::Fatal(what) => self.fault(&[b"Fatal Python error: ", what].concat()),
             Sign::NodeDown { worker, why } => {

@@ -62,7 +62,9 @@ pub(super) struct Run {
     pub(super) crashed_ids: Vec<String>,
     pub(super) crashed_workers: Vec<String>,
     pub(super) faults: Vec<String>,
-    /// A sign that the process itself died.
+    /// Its process died before the sections: a run without a summary line has not reached its end.
+    pub(super) torn: bool,
+    /// A sign that the process itself died behind its summary.
     pub(super) died: bool,
     /// A test that was begun and of which nothing else was heard.
     pub(super) current: Vec<u8>,
@@ -108,6 +110,7 @@ impl Run {
             crashed_ids: Vec::new(),
             crashed_workers: Vec::new(),
             faults: Vec::new(),
+            torn: false,
             died: false,
             current: Vec::new(),
             started: HashMap::default(),

@@ -21,6 +21,7 @@ impl Run {
         let silent = self.summary.is_none()
             && !self.header
             && !self.signs.internal_error
+            && !self.torn
             && (!self.short.all.is_empty() || self.reached_100 || self.signs.interrupted)
             && self.unfinished().is_empty();
         session.complete = self.summary.is_some() || silent;

@@ -207,3 +207,17 @@ fn a_workers_words_may_be_glued_to_the_letters() {
     let report = of("bringing up nodes...\n\n.....F/venv/lib/python3.11/main.py:368: SomeWarning: x\n");
     assert_eq!(four(&report.counts()), [Some(5), Some(1), Some(0), Some(0)]);
 }
+
+#[test]
+fn a_quiet_run_that_died_behind_its_last_test_has_no_end() {
+    let letters = ".F                                                                       [100%]";
+    for tail in [
+        "Traceback (most recent call last):\n  File \"x\"\n",
+        "\nTraceback (most recent call last):\n",
+        "\nFatal Python error: Aborted\n",
+    ] {
+        let report = of(format!("{letters}{tail}"));
+        assert_eq!((report.verdict(), report.complete()), (Some(Verdict::Mixed), false), "{tail}");
+        assert_eq!(report.counts().failed, Some(1), "{tail}");
+    }
+}
