@@ -115,6 +115,23 @@ fn without_a_summary_line_letters_and_entries_are_the_counts() {
 }
 
 #[test]
+fn a_quiet_log_that_was_cut_in_its_reports_is_not_complete() {
+    let log = format!(
+        ".F.F                                                                     [100%]\n{}{}",
+        "=================================== FAILURES ===================================\n",
+        "____________________________________ test_a ____________________________________\nE   assert 0\n"
+    );
+    let report = of(&log);
+    assert_eq!((report.verdict(), report.complete()), (Some(Verdict::Mixed), false));
+    // Before 5.4, -qq ends with the last report.
+    let whole = format!(
+        "{log}____________________________________ test_b ____________________________________\nE   assert 0\n"
+    );
+    let report = of(whole);
+    assert_eq!((report.verdict(), report.complete(), failing(&report)), (Some(Verdict::Fail), true, None));
+}
+
+#[test]
 fn four_brackets_are_four_different_things() {
     let report = of(format!(
         "{HEAD}t.py::test_a[12%] \n[gw0] [ 50%] PASSED t.py::test_a[12%] \n\n{SHORT}SKIPPED [3] t.py:41: [1] not today\n{}",
