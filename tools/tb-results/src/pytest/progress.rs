@@ -85,8 +85,15 @@ impl Run {
     }
 
     pub(super) fn xdist_line(&mut self, line: &[u8]) -> bool {
-        let Some(result) = pytest::xdist_result(line) else { return false };
+        let Some(mut result) = pytest::xdist_result(line) else { return false };
         self.xdist = true;
+        // Its line end comes with the next line: what a worker writes meanwhile is glued to the id. The id that
+        // was begun is the id.
+        if !self.started.contains_key(&hash(result.id)) {
+            let spaces = memchr::memchr_iter(b' ', result.id).take(64);
+            let begun = spaces.map(|at| &result.id[..at]).find(|id| self.started.contains_key(&hash(id)));
+            result.id = begun.unwrap_or(result.id);
+        }
         self.reached_100 |= result.percent == Some(100);
         self.started.remove(&hash(result.id));
         if !self.current.is_empty() && self.current == result.id {
@@ -123,8 +130,13 @@ impl Run {
             b'~' if line.starts_with(b"~~~") => self.stack.begin(false),
             _ => {}
         }
-        if line[0] == b' ' {
+        if matches!(line[0], b' ' | b'<') {
             self.stack.line(line);
+            let items = [&b"<Function "[..], b"<TestCaseFunction ", b"<DoctestItem "];
+            self.listed |= items.iter().any(|i| line.trim_ascii_start().starts_with(i));
+        } else if !self.header && pytest::is_id(line) {
+            let colon = memchr::memchr(b':', line).unwrap_or(0);
+            self.listed |= pytest::is_path(&line[..colon]) && !line.ends_with(b" ");
         }
         if line.starts_with(b"Current thread 0x") {
             self.stack.begin(true);

@@ -62,6 +62,8 @@ pub(super) struct Run {
     pub(super) crashed_ids: Vec<String>,
     pub(super) crashed_workers: Vec<String>,
     pub(super) faults: Vec<String>,
+    /// Tests were listed: before 5.5, `--collect-only` ends in "no tests ran" all the same.
+    pub(super) listed: bool,
     /// Its process died before the sections: a run without a summary line has not reached its end.
     pub(super) torn: bool,
     /// A sign that the process itself died behind its summary.
@@ -110,6 +112,7 @@ impl Run {
             crashed_ids: Vec::new(),
             crashed_workers: Vec::new(),
             faults: Vec::new(),
+            listed: false,
             torn: false,
             died: false,
             current: Vec::new(),

@@ -31,7 +31,10 @@ impl Run {
         session.signs = self.signs;
         session.signs.internal_error |= self.died;
         session.signs.crashes = self.crashes(session.counts.failed.unwrap_or(0));
-        session.signs.listed_only = self.summary.as_ref().is_some_and(|s| s.collected.is_some_and(|n| n > 0));
+        session.signs.listed_only = self.summary.as_ref().is_some_and(|s| match s.collected {
+            Some(n) => n > 0,
+            None => self.listed && s.reports() == 0 && s.deselected == 0,
+        });
         session.parallel = self.xdist;
         session.last_test = self.last_test();
         if !session.complete {

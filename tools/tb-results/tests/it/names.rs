@@ -262,3 +262,12 @@ fn sugar_lists_its_failures_in_its_own_way() {
     );
     assert!(report.complete());
 }
+
+#[test]
+fn what_a_worker_wrote_behind_an_id_is_no_part_of_it() {
+    let log = format!(
+        "{HEAD}2 workers [2 items]\n\nt.py::test_a[x y] \n[gw1] [ 50%] FAILED t.py::test_a[x y] FAILED t.py::test_z - X\n\n{}",
+        bar("1 failed in 0.10 seconds")
+    );
+    assert_eq!(failing(&of(log)).unwrap(), ["t.py::test_a[x y]"]);
+}

@@ -79,6 +79,19 @@ fn nothing_ran_is_no_pass() {
 }
 
 #[test]
+fn before_5_5_a_listing_ends_in_no_tests_ran() {
+    let tree = format!(
+        "{HEAD}<Module test_s.py>\n  <Function test_fast>\n\n{}",
+        bar("no tests ran in 0.01 seconds")
+    );
+    assert_eq!(of(tree).verdict(), Some(Verdict::Pass));
+    assert_eq!(
+        of("t.py::test_a\nt.py::test_b\n\nno tests ran in 0.01 seconds\n").verdict(),
+        Some(Verdict::Pass)
+    );
+}
+
+#[test]
 fn wrong_command_lines_and_configurations() {
     for (log, complete) in [
         ("ERROR: file or directory not found: missing.py\n\n\nno tests ran in 0.00s\n", true),
