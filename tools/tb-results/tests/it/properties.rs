@@ -102,7 +102,7 @@ proptest! {
 }
 
 /// Logs of one fragment repeated, and of one long line, twice as long each time: the time must not grow like the
-/// square. The bound is far from what any machine's noise makes.
+/// square. What is quadratic takes minutes here, so the bound leaves room for a machine that stalls.
 #[test]
 fn no_fragment_makes_it_quadratic() {
     let fragments: &[&str] = &[
@@ -141,7 +141,7 @@ fn no_fragment_makes_it_quadratic() {
                 start.elapsed().as_secs_f64()
             };
             let (short, long) = (time(16 << 10), time(256 << 10));
-            assert!(long < 0.5 + 64.0 * short, "{fragment:?} {end:?}: {short} s, then {long} s");
+            assert!(long < 5.0 + 64.0 * short, "{fragment:?} {end:?}: {short} s, then {long} s");
         }
     }
 }
