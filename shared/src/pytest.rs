@@ -230,12 +230,13 @@ pub fn strip_into(mut line: &[u8], out: &mut Vec<u8>) {
 
 /// The last summary in a log's tail, and by [`Summary::passed`] what it means. Text may follow it.
 pub fn last_summary(tail: &[u8]) -> Option<Summary> {
-    lines_backwards(tail).find_map(|line| {
-        // A progress bar may have been drawn on the same line before.
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let line = memrchr(b'\r', line).map_or(line, |at| &line[at + 1..]);
-        summary(line)
-    })
+    lines_backwards(tail).find_map(|line| summary(last_state(line)))
+}
+
+/// What a line that was drawn over and over, after carriage returns, shows in the end.
+fn last_state(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    memrchr(b'\r', line).map_or(line, |at| &line[at + 1..])
 }
 
 /// The lines of a text, the last one first. No line ends, no empty line after the last.
@@ -278,9 +279,7 @@ pub fn progress(tail: &[u8]) -> Progress {
     let mut out = Progress::default();
     for raw in lines_backwards(tail) {
         let line = plain(raw);
-        let line = match line.strip_suffix(b"\r").unwrap_or(&line) {
-            l => memrchr(b'\r', l).map_or(l, |at| &l[at + 1..]),
-        };
+        let line = last_state(&line);
         if out.phase.is_none() && ended(line) {
             out.phase = Some(Phase::Summary);
         }
@@ -337,7 +336,7 @@ fn step(line: &[u8]) -> Option<Step<'_>> {
 
 /// A line without the ` [ 12%]` (or ` [ 3/40]`) at its end and the spaces before it, and the percentage.
 pub fn percent(line: &[u8]) -> (&[u8], Option<u8>) {
-    let Some(inner) = line.strip_suffix(b"]") else { return (line, None) };
+    let Some(inner) = line.strip_suffix(b"]") else { return (untimed(line), None) };
     let (open, percent) = match inner {
         // The usual form has its bracket at a fixed place: no search on the lines that make up a log.
         [.., b'[', a @ (b' ' | b'1'), b @ (b' ' | b'0'..=b'9'), c @ b'0'..=b'9', b'%'] => {
@@ -359,12 +358,32 @@ pub fn percent(line: &[u8]) -> (&[u8], Option<u8>) {
     }
 }
 
+/// A line without the `   12.3ms` or `   1m 2s` that the style "times" writes in place of the percentage.
+fn untimed(line: &[u8]) -> &[u8] {
+    let mut rest = line;
+    while rest.last() == Some(&b's') || (rest.len() < line.len() && matches!(rest.last(), Some(b'm' | b'h')))
+    {
+        let Some(space) = memrchr(b' ', rest) else { return line };
+        let token = &rest[space + 1..];
+        let digits = token.iter().take_while(|b| b.is_ascii_digit() || **b == b'.').count();
+        if digits == 0 || !matches!(&token[digits..], b"us" | b"ms" | b"s" | b"m" | b"h") {
+            return line;
+        }
+        rest = rest[..space].trim_ascii_end();
+    }
+    rest
+}
+
 /// The percentage of ` [ 3/40` and of what else stands in brackets, and where the bracket is.
 fn counted(inner: &[u8]) -> Option<(usize, u16)> {
     // "[ 12345/123456]": never far away.
     let from = inner.len().saturating_sub(24);
     let open = from + memrchr(b'[', &inner[from..])?;
     let text = inner[open + 1..].trim_ascii_start();
+    // "[ 7%]": whoever pasted it has lost a space.
+    if let Some(digits) = text.strip_suffix(b"%") {
+        return Some((open, u16::try_from(number(digits)?).ok()?));
+    }
     let slash = memchr(b'/', text)?;
     let (n, of) = (number(&text[..slash])?, number(&text[slash + 1..])?);
     let percent = (of > 0 && n <= of).then(|| u128::from(n) * 100 / u128::from(of))?;
@@ -416,12 +435,22 @@ pub const WORDS: [(&[u8], Word); 13] = [
 /// `id WORD`, `id WORD (reason)` and `id SUBFAILED[msg] (k=v)`: the id and the word of a result line whose
 /// percentage was taken off.
 pub fn result(body: &[u8]) -> Option<(&[u8], Word)> {
-    // Almost every line of a long log ends here, so the last byte decides what is looked at.
+    // Almost every line of a long log is one of these; of the others the last byte decides what is looked at.
+    if let Some(id) = body.strip_suffix(b" PASSED") {
+        return is_id(id).then_some((id, Word::Passed));
+    }
     let word = match body.last()? {
         b'D' | b'R' | b'L' | b'S' | b'N' => {
             let at = memrchr(b' ', body)?;
             let word = word(&body[at + 1..])?;
-            return is_id(&body[..at]).then(|| (&body[..at], word));
+            let mut id = &body[..at];
+            // "id [msg] (k=v) SUBFAIL": the subtest stands behind the id.
+            if matches!(word, Word::SubPassed | Word::SubFailed | Word::SubSkipped)
+                && let Some(end) = id_end(id)
+            {
+                id = &id[..end];
+            }
+            return is_id(id).then_some((id, word));
         }
         b')' | b']' | b'.' => b' ',
         _ => return None,
@@ -447,10 +476,6 @@ pub fn result(body: &[u8]) -> Option<(&[u8], Word)> {
 
 /// The word that this text is.
 pub fn word(text: &[u8]) -> Option<Word> {
-    // The one that almost all lines have.
-    if text == b"PASSED" {
-        return Some(Word::Passed);
-    }
     WORDS.iter().find(|(w, _)| *w == text).map(|(_, word)| *word)
 }
 
@@ -461,6 +486,19 @@ pub fn balanced(id: &[u8]) -> bool {
         b']' => depth - 1,
         _ => depth,
     }) <= 0
+}
+
+/// Where the id ends that begins a text: at the first space outside of brackets.
+pub fn id_end(text: &[u8]) -> Option<usize> {
+    let mut depth = 0i64;
+    text.iter().position(|b| {
+        match b {
+            b'[' => depth += 1,
+            b']' => depth -= 1,
+            _ => {}
+        }
+        *b == b' ' && depth <= 0
+    })
 }
 
 /// Whether this may be the id of a test: a path, and behind its `::` whatever.
@@ -583,5 +621,205 @@ pub fn dots(body: &[u8]) -> Option<Dots<'_>> {
         // The file was announced, and nothing has been reported yet ("test_a.py " without its space).
         None if letters.is_empty() && is_path(path) => Some(Dots { path, letters }),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(line: &str) -> Summary {
+        summary(line.as_bytes()).unwrap_or_else(|| panic!("no summary: {line}"))
+    }
+
+    #[test]
+    fn summaries_of_every_version_are_read() {
+        let s = of("===== 25 failed, 30 passed, 3 skipped, 2 xfailed, 1 xpassed, 4 errors in 0.30s =====");
+        assert_eq!((s.failed, s.passed, s.skipped, s.xfailed, s.xpassed, s.errors), (25, 30, 3, 2, 1, 4));
+        assert_eq!(s.seconds, 0.30);
+        // Before 5.3 there is no plural rule, and 5.0 says seconds.
+        assert_eq!(of("==== 1 passed, 1 warnings in 0.05 seconds ====").warnings, 1);
+        assert_eq!(of("==== 2 error in 4.12 seconds ====").errors, 2);
+        assert_eq!(of("1 passed, 2 pytest-warnings in 0.1 seconds").warnings, 2);
+        // The clock, from a minute on.
+        assert_eq!(of("= 94 failed, 1 passed in 154.56s (0:02:34) =").seconds, 154.56);
+        assert_eq!(of("==== 1 passed in 90061.50s (1 day, 1:01:01) ====").seconds, 90061.5);
+        assert_eq!(of("==== 1 passed in 190061.50s (2 days, 4:47:41) ====").seconds, 190_061.5);
+        // 9.x and plugins.
+        let s = of("== 3 failed, 4 passed, 5 subtests passed, 2 subtests skipped, 6 rerun in 0.08s ==");
+        assert_eq!((s.subtests_passed, s.subtests_skipped, s.reruns), (5, 2, 6));
+        assert_eq!(of("== 4 passed, 2 retried in 0.08s ==").passed, 4);
+    }
+
+    #[test]
+    fn colours_do_not_matter() {
+        let s = of(
+            "\x1b[31m=== \x1b[31m\x1b[1m25 failed\x1b[0m, \x1b[32m30 passed\x1b[0m\x1b[31m in 0.45s\x1b[0m\x1b[31m ===\x1b[0m\r\n",
+        );
+        assert_eq!((s.failed, s.passed, s.seconds), (25, 30, 0.45));
+    }
+
+    #[test]
+    fn collections_and_empty_runs_are_summaries_too() {
+        assert_eq!(of("==== no tests ran in 0.03s ====").reports(), 0);
+        assert_eq!(of("4 tests collected in 0.02s").collected, Some(4));
+        assert_eq!(of("1 test collected in 0.02s").collected, Some(1));
+        let s = of("==== 2/4 tests collected (2 deselected) in 0.07s ====");
+        assert_eq!((s.collected, s.deselected), (Some(2), 2));
+        let s = of("no tests collected (4 deselected), 3 errors in 0.02s");
+        assert_eq!((s.collected, s.deselected, s.errors), (Some(0), 4, 3));
+        assert_eq!(of("4 deselected in 0.02s").deselected, 4);
+    }
+
+    #[test]
+    fn prose_with_numbers_is_no_summary() {
+        for line in [
+            "port 5555 failed in 3s of trying",
+            "10 passed, 3 failed checks in linter",
+            "total: 10 passed in 0.1s",
+            "3 apples in 2s",
+            "E       1 failed in 0.1s",
+            "= 1 failed in 0.1s",
+            "=== 1 failed, in 0.1s ===",
+            "1 failed,2 passed in 0.1s",
+            "1 failed in 0.1",
+            "1 failed in s",
+            "1 failed in 0.1s (soon)",
+            "1/2 failed in 0.1s",
+            "=== FAILURES ===",
+            "",
+        ] {
+            assert_eq!(summary(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_meaning_does_not_hang_on_the_order_of_the_words() {
+        assert!(!of("=== 3 passed, 1 error in 0.1s ===").passed());
+        assert!(!of("=== 1 failed, 3 passed in 0.1s ===").passed());
+        assert!(!of("=== no tests ran in 0.1s ===").passed());
+        assert!(!of("=== 4 deselected in 0.1s ===").passed());
+        assert!(of("=== 3 passed, 1 warning in 0.1s ===").passed());
+        assert!(of("=== 3 skipped in 0.1s ===").passed());
+        assert!(of("4 tests collected in 0.1s").passed());
+    }
+
+    #[test]
+    fn the_last_summary_of_a_tail_counts_and_text_may_follow() {
+        let tail =
+            b"1 failed in 0.1s\nx\n== 2 passed in 0.2s ==\r\nCoverage XML written to file x\n3 apples\n";
+        assert_eq!(last_summary(tail).map(|s| s.passed), Some(2));
+        assert_eq!(last_summary(b"nothing\n"), None);
+        assert_eq!(last_summary(b""), None);
+    }
+
+    #[test]
+    fn progress_in_every_form() {
+        let p = |tail: &str| {
+            let p = progress(tail.as_bytes());
+            (p.phase, p.percent, p.last_test)
+        };
+        let t = |s: &str| Some(s.to_owned());
+        let head = "==== test session starts ====\nplatform linux\n";
+        assert_eq!(p(head), (Some(Phase::Collect), None, None));
+        assert_eq!(p(&format!("{head}collecting ... ")), (Some(Phase::Collect), None, None));
+        // The id is written before the test runs.
+        let v = format!("{head}collected 2 items\n\na.py::t1 PASSED          [ 50%]\na.py::t2 ");
+        assert_eq!(p(&v), (Some(Phase::Test), Some(50), t("a.py::t2")));
+        assert_eq!(p("..F. [ 12%]\n...."), (Some(Phase::Test), Some(12), None));
+        assert_eq!(p("a.py ..F [ 12%]\nb.py .."), (Some(Phase::Test), Some(12), t("b.py")));
+        assert_eq!(p("a.py::t [x] SKIPPED (why) [ 3/4]\n"), (Some(Phase::Test), Some(75), t("a.py::t [x]")));
+        let xdist = "a.py::t1 \na.py::t2 \n[gw0] [ 25%] PASSED a.py::t1 \na.py::t3 \n";
+        assert_eq!(p(xdist), (Some(Phase::Test), Some(25), t("a.py::t3")));
+        assert_eq!(p(&format!("{v}\n==== FAILURES ====\n")).0, Some(Phase::Summary));
+        assert_eq!(p("just\nsome log...\n"), (None, None, None));
+    }
+
+    #[test]
+    fn results_with_ids_that_look_like_results() {
+        let r = |line: &str| {
+            result(percent(line.as_bytes()).0).map(|(id, w)| (String::from_utf8_lossy(id).into_owned(), w))
+        };
+        let is = |id: &str, w| Some((id.to_owned(), w));
+        assert_eq!(r("a.py::t[100%] PASSED     [100%]"), is("a.py::t[100%]", Word::Passed));
+        assert_eq!(r("a.py::t[x FAILED] PASSED [ 7%]"), is("a.py::t[x FAILED]", Word::Passed));
+        assert_eq!(r("a.py::t[q SKIPPED (x)] PASSED"), is("a.py::t[q SKIPPED (x)]", Word::Passed));
+        assert_eq!(
+            r("a.py::t[q SKIPPED (x)] SKIPPED (w) [ 7%]"),
+            is("a.py::t[q SKIPPED (x)]", Word::Skipped)
+        );
+        assert_eq!(r("a.py::t XFAIL (known [1] bug) [ 7%]"), is("a.py::t", Word::Xfail));
+        assert_eq!(r("a.py::t SUBFAILED[m] (i=1) [ 7%]"), is("a.py::t", Word::SubFailed));
+        assert_eq!(r("a.py::t[a b] [m] (i=1) SUBFAIL [ 7%]"), is("a.py::t[a b]", Word::SubFailed));
+        assert_eq!(r("d/g.txt::g.txt ERROR [ 7%]"), is("d/g.txt::g.txt", Word::Error));
+        assert_eq!(r("FAILED"), None);
+        assert_eq!(r("svc ERROR"), None);
+        assert_eq!(r(" :: PASSED"), None);
+    }
+
+    fn fragments() -> impl Strategy<Value = Vec<u8>> {
+        let words = prop::sample::select(vec![
+            "=",
+            "===",
+            " ",
+            "1 failed",
+            ", ",
+            "2 passed",
+            " in ",
+            "0.1s",
+            " (0:01:02)",
+            "\n",
+            "\r",
+            "\x1b[31m",
+            "\x1b[0m",
+            "a.py::t",
+            "[x]",
+            "[",
+            "]",
+            "PASSED",
+            "SKIPPED (",
+            ")",
+            " [ 12%]",
+            "[gw0]",
+            "..F",
+            "no tests ran",
+            "SUBFAILED",
+            "test session starts",
+            "collected 3 items",
+            "::",
+            "%]",
+            "(i=1)",
+            "99999999999999999999",
+        ]);
+        let noise = prop::collection::vec(any::<u8>(), 0..4);
+        let one = prop_oneof![4 => words.prop_map(|w| w.as_bytes().to_vec()), 1 => noise];
+        prop::collection::vec(one, 0..60).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_grammar_panic(text in fragments()) {
+            let _ = last_summary(&text);
+            let _ = progress(&text);
+            for line in text.split(|b| *b == b'\n') {
+                let _ = (summary(line), result(line), xdist_result(line), dots(line), started(line));
+                let _ = (percent(line), subtest_name(line), rule(line, b'='), plain(line));
+            }
+        }
+
+        #[test]
+        fn a_summary_that_was_written_is_read(failed in 0u64..9999, passed in 1u64..9999, errors in 0u64..99, cs in 0u64..9_999_999, n in 1usize..40) {
+            let mut parts = Vec::new();
+            for (count, word) in [(failed, "failed"), (passed, "passed"), (errors, if errors == 1 { "error" } else { "errors" })] {
+                if count > 0 { parts.push(format!("{count} {word}")); }
+            }
+            let bar = "=".repeat(n);
+            let seconds = cs as f64 / 100.0;
+            let line = format!("{bar} {} in {seconds:.2}s {bar}", parts.join(", "));
+            let s = of(&line);
+            prop_assert_eq!((s.failed, s.passed, s.errors), (failed, passed, errors));
+            prop_assert_eq!(s.bars, Some(line.len()));
+        }
     }
 }

@@ -1,0 +1,244 @@
+//! The part of a run in which tests run: results, letters, bars, and the signs of a death in their midst.
+
+use super::crash::{self, Sign};
+use super::names::{hash, text};
+use super::run::Run;
+use crate::report::Outcome;
+use tb_shared::pytest::{self, Word};
+
+impl Run {
+    pub(super) fn progress(&mut self, line: &[u8]) {
+        let Some(&first) = line.first() else { return };
+        if first == b'[' && line.starts_with(b"[gw") && self.xdist_line(line) {
+            return;
+        }
+        let (body, percent) = pytest::percent(line);
+        if let Some((id, word)) = pytest::result(body)
+            && (percent.is_some() || pytest::is_path(&id[..memchr::memchr(b':', id).unwrap_or(0)]))
+        {
+            self.reached_100 |= percent == Some(100);
+            self.current.clear();
+            return self.result(id, word, None);
+        }
+        if self.explained(line, body, percent, false) {
+            self.reached_100 |= percent == Some(100);
+            return;
+        }
+        self.odd(line);
+    }
+
+    /// The rarer forms of progress. `torn`: a crash cut the line off, so that it lacks its percentage.
+    pub(super) fn explained(&mut self, line: &[u8], body: &[u8], percent: Option<u8>, torn: bool) -> bool {
+        if let Some(id) = pytest::started(line) {
+            if self.xdist {
+                // No run has so many workers: lines like these are somebody's output.
+                if self.started.len() < 1 << 16 {
+                    self.started.insert(hash(id), id.to_vec());
+                }
+            } else {
+                self.current = id.to_vec();
+            }
+            self.last = id.to_vec();
+            return true;
+        }
+        // A test that wrote something: its word comes alone, or behind what it wrote.
+        if !self.current.is_empty() || pytest::is_id(body) {
+            let found = pytest::WORDS.iter().find(|(w, _)| body.ends_with(w));
+            if let Some((text, word)) = found
+                && (body.len() == text.len() || !self.current.is_empty() || percent.is_some())
+            {
+                let mut id = std::mem::take(&mut self.current);
+                if id.is_empty() {
+                    id = body[..pytest::id_end(body).unwrap_or(body.len() - text.len())].to_vec();
+                }
+                self.result(&id, *word, None);
+                return true;
+            }
+        }
+        if let Some(dots) = pytest::dots(body)
+            && (percent.is_some() || torn || !dots.path.is_empty() || self.plain_letters(dots.letters))
+        {
+            if !dots.path.is_empty() {
+                self.file = dots.path.to_vec();
+            }
+            self.tally.letters(dots.letters);
+            return true;
+        }
+        false
+    }
+
+    /// Letters alone on a line, without a percentage: a run of them, or any within a run that had a header.
+    pub(super) fn plain_letters(&self, letters: &[u8]) -> bool {
+        (self.header || letters.len() >= 2 || self.tally.reports() > 0) && !matches!(letters, b".." | b"...")
+    }
+
+    pub(super) fn result(&mut self, id: &[u8], word: Word, worker: Option<&[u8]>) {
+        self.tally.add(word);
+        self.last.clear();
+        self.last.extend_from_slice(id);
+        let outcome = match word {
+            Word::Failed | Word::SubFailed => Outcome::Failed,
+            Word::Error => Outcome::Error,
+            _ => return,
+        };
+        self.named.add(own_id(id), outcome, |n| n.worker = worker.map(|w| text(w).into()));
+    }
+
+    pub(super) fn xdist_line(&mut self, line: &[u8]) -> bool {
+        let Some(mut result) = pytest::xdist_result(line) else { return false };
+        self.xdist = true;
+        // Its line end comes with the next line: what a worker writes meanwhile is glued to the id. The id that
+        // was begun is the id.
+        if !self.started.contains_key(&hash(result.id)) {
+            let spaces = memchr::memchr_iter(b' ', result.id).take(64);
+            let begun = spaces.map(|at| &result.id[..at]).find(|id| self.started.contains_key(&hash(id)));
+            result.id = begun.unwrap_or(result.id);
+        }
+        self.reached_100 |= result.percent == Some(100);
+        self.started.remove(&hash(result.id));
+        if !self.current.is_empty() && self.current == result.id {
+            self.current.clear();
+        }
+        self.result(result.id, result.word, Some(result.worker));
+        true
+    }
+
+    /// A line that no rule of progress explains: output of a test, a plugin's words, or the signs of a death.
+    pub(super) fn odd(&mut self, line: &[u8]) {
+        match line[0] {
+            b'2'..=b'9' | b'1' if line.ends_with(b" items]") => self.xdist = true,
+            b'g' if line.starts_with(b"gw") => self.xdist = true,
+            b'b' if line.starts_with(b"bringing up nodes...") => self.xdist = true,
+            b'c' if line.starts_with(b"created: ") => self.xdist = true,
+            b's' if line.starts_with(b"scheduling tests via ") => self.xdist = true,
+            b'p' if line.starts_with(b"plugins: ") => {
+                self.sugar_loaded = memchr::memmem::find(line, b" sugar-").is_some();
+            }
+            b'r' => {
+                if let Some(dir) = line.strip_prefix(b"rootdir: ") {
+                    let end = memchr::memchr(b',', dir).unwrap_or(dir.len());
+                    self.rootdir = Some(dir[..end].trim_ascii_end().to_vec());
+                }
+            }
+            b'f' if line.starts_with(b"fReplacing crashed") || line.starts_with(b"fMaximum crashed") => {
+                // Before xdist 2 a crashed test's letter was a small f, glued to the news.
+                self.tally.failed += 1;
+            }
+            b'm' if line.starts_with(b"maximum crashed workers reached") => self.fault(line),
+            b'!' => self.bang(line),
+            b' ' if self.sugar_line(line) => return,
+            b'~' if line.starts_with(b"~~~") => self.stack.begin(false),
+            _ => {}
+        }
+        if matches!(line[0], b' ' | b'<') {
+            self.stack.line(line);
+            let items = [&b"<Function "[..], b"<TestCaseFunction ", b"<DoctestItem "];
+            self.listed |= items.iter().any(|i| line.trim_ascii_start().starts_with(i));
+        } else if !self.header && pytest::is_id(line) {
+            let colon = memchr::memchr(b':', line).unwrap_or(0);
+            self.listed |= pytest::is_path(&line[..colon]) && !line.ends_with(b" ");
+        }
+        if line.starts_with(b"Current thread 0x") {
+            self.stack.begin(true);
+        }
+        self.gate(line);
+        if self.usage(line) {
+            return;
+        }
+        let Some((at, sign)) = crash::cut(line) else {
+            // A worker's words to stderr, glued to the letters: "...../venv/lib/x.py:368: SomeWarning".
+            let letters = line.iter().take_while(|b| b".FEsxXR".contains(b)).count();
+            if self.xdist && letters > 2 && matches!(line.get(letters), Some(b'/' | b'!')) {
+                self.tally.letters(&line[..letters]);
+                self.bang(&line[letters..]);
+            }
+            if let Some(status) = crash::exit_status(line) {
+                self.fault(format!("ended with exit status {status}").as_bytes());
+            }
+            return;
+        };
+        self.sign(sign);
+        // What stood before belongs to the progress that was cut off.
+        if at > 0 {
+            let before = &line[..at];
+            let (body, percent) = pytest::percent(before.trim_ascii_end());
+            self.explained(before, body, percent, true);
+        }
+    }
+
+    pub(super) fn sign(&mut self, sign: Sign<'_>) {
+        self.torn |= match sign {
+            Sign::Fatal(_) | Sign::Timeout | Sign::Killed(_) => !self.xdist,
+            // Behind the last test it is the session's own end that failed.
+            Sign::Traceback => self.reached_100 || self.signs.interrupted,
+            Sign::NodeDown { .. } | Sign::Internal(_) | Sign::SlowDump => false,
+        };
+        match sign {
+            Sign::Fatal(what) => self.fault(&[b"Fatal Python error: ", what].concat()),
+            Sign::NodeDown { worker, why } => {
+                self.xdist = true;
+                self.node_downs += 1;
+                let worker = text(worker);
+                self.fault(format!("worker {worker} died: {}", text(why)).as_bytes());
+                if !self.crashed_workers.contains(&worker) && self.crashed_workers.len() < 10_000 {
+                    self.crashed_workers.push(worker);
+                }
+            }
+            Sign::Timeout => {
+                self.stack.begin(false);
+                self.fault(b"pytest-timeout ended the whole process");
+            }
+            Sign::Internal(rest) => self.internal(rest),
+            Sign::Killed(signal) => self.fault(format!("ended by {signal}").as_bytes()),
+            Sign::Traceback | Sign::SlowDump => {}
+        }
+    }
+
+    /// What pytest says of its command line and configuration.
+    pub(super) fn usage(&mut self, line: &[u8]) -> bool {
+        // Behind a header every "ERROR: " at this place is pytest's; elsewhere it may be anybody's.
+        let own = self.header && line.starts_with(b"ERROR: ") && !line.starts_with(b"ERROR: Coverage");
+        let said = self.tally.reports() == 0 && (own || super::is_usage(line));
+        if said {
+            self.signs.usage = true;
+            self.fault(line.strip_prefix(b"ERROR: ").unwrap_or(line));
+        }
+        said
+    }
+
+    /// The bar that sugar draws again after each test: ` test_a.py ✓✓⨯ 8% █▏`.
+    pub(super) fn sugar_line(&mut self, line: &[u8]) -> bool {
+        let Some(words) = std::str::from_utf8(line).ok().map(str::trim) else { return false };
+        let Some((place, rest)) = words.split_once(['✓', '⨯']).map(|(p, _)| words.split_at(p.len()))
+        else {
+            // Letters alone are not told from a name's.
+            return false;
+        };
+        let symbols = rest.split(' ').next().unwrap_or_default();
+        if !place.ends_with(' ') {
+            return false;
+        }
+        let state = format!("{place}{symbols}").into_bytes();
+        let fresh = match state.strip_prefix(&self.sugar[..]) {
+            Some(more) if !self.sugar.is_empty() => text(more),
+            _ => symbols.to_owned(),
+        };
+        for symbol in fresh.chars() {
+            match symbol {
+                '✓' => self.tally.passed += 1,
+                '⨯' => self.tally.failed += 1,
+                c => self.tally.letters(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
+        self.sugar = state;
+        true
+    }
+}
+
+/// `-vv` shows where a test is defined, if elsewhere: `id <- other/file.py`.
+fn own_id(id: &[u8]) -> &[u8] {
+    match memchr::memmem::rfind(id, b" <- ") {
+        Some(at) if pytest::balanced(&id[..at]) && pytest::is_path(&id[at + 4..]) => &id[..at],
+        _ => id,
+    }
+}

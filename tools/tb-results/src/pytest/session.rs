@@ -1,0 +1,191 @@
+//! What a run comes to: counts, names, completeness, or what is not known of them.
+
+use super::entries;
+use super::names::{Block, Names};
+use super::run::Run;
+use crate::report::{Counts, Failing, Outcome, Session};
+use std::collections::{HashMap, HashSet, VecDeque};
+use tb_shared::pytest::Summary;
+
+impl Run {
+    /// The run as it is reported.
+    pub(super) fn into_session(mut self) -> Session {
+        let mut session = Session::new("pytest");
+        // A line that looked like a summary but for its form counts if nothing that was counted speaks against it.
+        if self.summary.is_none()
+            && (self.tally.reports() == 0 || self.doubtful.as_ref().is_some_and(|d| self.tally.fits(d)))
+        {
+            self.summary = self.doubtful.take();
+        }
+        let silent = self.summary.is_none() && self.ends_in_silence();
+        session.complete = self.summary.is_some() || silent;
+        if silent && !self.block_names.is_empty() {
+            self.drop_output();
+        }
+        let incomplete_subtests = silent && self.short_subtests > 0;
+        session.counts = match &self.summary {
+            Some(summary) => self.counts_of(summary),
+            None => self.counts_of_tally(incomplete_subtests),
+        };
+        session.duration = self.summary.as_ref().map(|s| s.seconds);
+        session.signs = self.signs;
+        session.signs.internal_error |= self.died;
+        session.signs.crashes = self.crashes(session.counts.failed.unwrap_or(0));
+        session.signs.listed_only = self.summary.as_ref().is_some_and(|s| match s.collected {
+            Some(n) => n > 0,
+            None => self.listed && s.reports() == 0 && s.deselected == 0,
+        });
+        session.parallel = self.xdist;
+        session.last_test = self.last_test();
+        if !session.complete {
+            session.unfinished = self.unfinished();
+        }
+        session.failing = self.failing(&session);
+        session.crashed_workers = std::mem::take(&mut self.crashed_workers);
+        session.slowest = std::mem::take(&mut self.slowest);
+        session.faults = std::mem::take(&mut self.faults);
+        session
+    }
+
+    /// With -qq there is no summary line. What came before it is all there, or the run did not get so far: each
+    /// failure in the short summary, or, before 5.4 showed one, in the reports.
+    fn ends_in_silence(&self) -> bool {
+        let bad = self.tally.failed + self.tally.errors;
+        let listed = self.short.lines(Outcome::Failed) + self.short.lines(Outcome::Error);
+        let told = bad == 0 || listed >= bad || (listed == 0 && self.blocks.len() as u64 >= bad);
+        !self.header
+            && !self.torn
+            && !self.signs.internal_error
+            && (self.signs.interrupted || told && (listed > 0 || self.reached_100))
+            && self.unfinished().is_empty()
+    }
+
+    fn counts_of(&self, s: &Summary) -> Counts {
+        Counts {
+            passed: Some(s.passed),
+            failed: Some(s.failed),
+            skipped: Some(s.skipped),
+            errors: Some(s.errors),
+            xfailed: Some(s.xfailed),
+            xpassed: Some(s.xpassed),
+            deselected: Some(s.deselected),
+            // sugar's totals miss reruns of a setup, its bar does not.
+            reruns: Some(if self.results { s.reruns.max(self.tally.reruns) } else { s.reruns }),
+            // The totals of sugar and pretty have no warnings, and where sugar is at work none said is none known.
+            warnings: (!self.results && !self.sugar_loaded || s.warnings > 0).then_some(s.warnings),
+            subtests_passed: Some(s.subtests_passed),
+            subtests_failed: Some(s.subtests_failed.max(self.short_subtests)),
+            subtests_skipped: Some(s.subtests_skipped),
+        }
+    }
+
+    /// What the letters and words said by then. Failed subtests may have no letter of their own, so where the
+    /// short summary names more failures than there were letters, it is believed.
+    fn counts_of_tally(&self, subtests: bool) -> Counts {
+        let t = &self.tally;
+        let listed = |o| self.short.lines(o);
+        Counts {
+            passed: Some(t.passed),
+            failed: Some(t.failed.max(listed(Outcome::Failed))),
+            // Nor have skipped ones.
+            skipped: (!subtests || t.sub_skipped > 0).then_some(t.skipped),
+            errors: Some(t.errors.max(listed(Outcome::Error))),
+            xfailed: Some(t.xfailed),
+            xpassed: Some(t.xpassed),
+            deselected: None,
+            reruns: Some(t.reruns),
+            warnings: None,
+            subtests_passed: None,
+            subtests_failed: None,
+            subtests_skipped: None,
+        }
+    }
+
+    /// How many of the failures are crashes. Every report says so in its body; where there were no reports, the
+    /// news of dead workers stand for them.
+    fn crashes(&self, failed: u64) -> u64 {
+        let reports = if self.blocks.is_empty() { self.node_downs } else { self.crash_reports };
+        reports.min(failed)
+    }
+
+    /// The names of what failed, if the log has them all.
+    fn failing(&mut self, session: &Session) -> Option<Vec<Failing>> {
+        let bad = session.counts.bad();
+        if self.summary.is_some()
+            && self.short.lines(Outcome::Failed) + self.short.lines(Outcome::Error) > bad
+        {
+            self.drop_output();
+        }
+        let mut names = std::mem::take(&mut self.named);
+        let short = std::mem::take(&mut self.short);
+        let listed = short.lines(Outcome::Failed) + short.lines(Outcome::Error);
+        let named: u64 =
+            [Outcome::Failed, Outcome::Error].iter().map(|o| names.lines(*o).max(short.lines(*o))).sum();
+        // A collection that failed has run no test: an error without a name hides none.
+        let no_test = self.stopped_collecting && names.all.is_empty() && short.all.is_empty();
+        // Too few names, or so many that some are a test's own words, and no telling which.
+        if session.complete && (named < bad && !no_test || listed > bad && self.summary.is_some()) {
+            return None;
+        }
+        if listed >= bad && session.complete {
+            // The short summary is pytest's own list; what else looked like a result was not one of these.
+            let workers = std::mem::replace(&mut names, short);
+            for name in &mut names.all {
+                name.worker = workers.find(&name.id, name.outcome).and_then(|n| n.worker.clone());
+            }
+        } else {
+            for name in short.all {
+                match names.get(&name.id, name.outcome) {
+                    Some(known) => known.message = name.message,
+                    None => names.push(name),
+                }
+            }
+        }
+        let mut blocks: HashMap<(u64, bool), VecDeque<Block>> = HashMap::new();
+        for block in self.blocks.drain(..) {
+            blocks.entry((block.headline, block.error)).or_default().push_back(block);
+        }
+        let crashed: HashSet<&str> = self.crashed_ids.iter().map(String::as_str).collect();
+        let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+        let all = names.all.into_iter().map(|name| {
+            let mut failing = Failing::new(text(&name.id), name.outcome);
+            failing.message = name.message.map(Into::into);
+            failing.worker = name.worker.map(Into::into);
+            failing.error_class = failing
+                .message
+                .as_deref()
+                .and_then(|m| entries::class_of_message(m.as_bytes()))
+                .map(str::to_owned);
+            let own = blocks
+                .get_mut(&(name.headline, name.outcome == Outcome::Error))
+                .and_then(VecDeque::pop_front);
+            if let Some(block) = own {
+                failing.error_class = block.class.map(Into::into).or(failing.error_class);
+                failing.message = failing.message.or(block.message.map(Into::into));
+                failing.worker = failing.worker.or(block.worker.map(Into::into));
+                failing.place = block.place.map(|(file, line)| (file.into(), line));
+            }
+            if crashed.contains(failing.id.as_str()) {
+                failing.outcome = Outcome::Crashed;
+                failing.error_class = None;
+            }
+            failing
+        });
+        Some(all.collect())
+    }
+
+    /// Lines of a message that look like entries of the short summary: there are more than failures, and the log
+    /// has named them nowhere else.
+    fn drop_output(&mut self) {
+        if self.named.all.is_empty() && self.block_names.is_empty() {
+            return;
+        }
+        let mut kept = Names::default();
+        for name in std::mem::take(&mut self.short.all) {
+            if self.named.has(&name.id) || self.block_names.contains(&name.headline) {
+                kept.push(name);
+            }
+        }
+        self.short = kept;
+    }
+}

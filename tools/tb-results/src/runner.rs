@@ -1,0 +1,74 @@
+//! The trait that a test runner's parser implements, and the table of those there are.
+//!
+//! # Adding a runner
+//!
+//! 1. Write one file with a type that implements [`Runner`]. It is handed the log's lines one by one, in order,
+//!    already cleaned (see [`Line`]), and gives its [`Session`]s at the end. It keeps what it must report and
+//!    nothing else: logs of many gigabytes are read in constant memory.
+//! 2. Write `fn opens(line: &[u8]) -> bool`: whether this line, alone, can only come from this runner. It decides
+//!    which parser reads the log, and where a second runner's output begins in a log of several. Say no when in
+//!    doubt: the lines before the opening are not lost, the parser gets the last of them again (see
+//!    [`crate::read`]). It is called on every line while no parser is at work, so look at the first byte first.
+//! 3. Write `fn rerun(&Again) -> Vec<String>`: the words of the command line that selects those tests. Quoting is
+//!    done by the caller.
+//! 4. Add a row to [`TABLE`]. Its `may_be` is `|_| false` but for a runner whose shortest output has no line of
+//!    its own kind. Order matters only for a line that two runners claim: the first wins.
+//!
+//! Counts come from the runner's own summary, read by its grammar on whole lines, never from counting words;
+//! what the log cannot tell stays `None`. Parsers are pure: bytes in, sessions out, no files, no clock, and no
+//! bytes that make them panic or slow (the property tests run over every row of the table).
+
+use crate::report::Session;
+use crate::rerun::Again;
+
+/// A line of the log: without its line end, escape sequences, carriage returns and the prefix that a CI system
+/// put before every line; otherwise the bytes that were written, so not always UTF-8. Of a line too long to be
+/// kept, the beginning and the end.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    /// The text.
+    pub text: &'a [u8],
+    /// Whether a line feed ended it: not for the last line of a log that was cut, nor for the states of a line
+    /// that was drawn again and again after a carriage return (each comes as a line of its own).
+    pub ended: bool,
+}
+
+/// A parser of one runner's output.
+pub trait Runner {
+    /// The next line.
+    fn line(&mut self, line: Line<'_>);
+
+    /// Whether no run is open: then the opening line of another runner ends this parser's turn.
+    fn idle(&self) -> bool;
+
+    /// The end of the log, or of this runner's part of it.
+    fn finish(self: Box<Self>) -> Vec<Session>;
+}
+
+/// A row of the table.
+pub struct Format {
+    /// The name in `--format` and in the output.
+    pub name: &'static str,
+    /// Whether this line opens output of this runner.
+    pub opens: fn(&[u8]) -> bool,
+    /// Whether a log of just these lines, none of which opens a run, is this runner's for want of a better one.
+    pub may_be: fn(&[&[u8]]) -> bool,
+    /// A parser at its start.
+    pub start: fn() -> Box<dyn Runner>,
+    /// The words of a command line that runs these tests again, one after the other.
+    pub rerun: fn(&Again<'_>) -> Vec<String>,
+}
+
+/// Every runner whose output is understood.
+pub static TABLE: &[Format] = &[Format {
+    name: "pytest",
+    opens: crate::pytest::opens,
+    may_be: crate::pytest::may_be,
+    start: crate::pytest::start,
+    rerun: crate::pytest::rerun,
+}];
+
+/// The row of that name.
+pub fn by_name(name: &str) -> Option<&'static Format> {
+    TABLE.iter().find(|f| f.name == name)
+}

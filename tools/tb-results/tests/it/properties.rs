@@ -1,0 +1,147 @@
+//! What holds for all bytes: no panic, no time that grows faster than the log, for every runner of the table.
+
+use proptest::prelude::*;
+use std::time::Instant;
+use tb_results::runner::TABLE;
+
+fn fragment() -> impl Strategy<Value = Vec<u8>> {
+    let words = prop::sample::select(vec![
+        "============================= test session starts ==============================\n",
+        "=================================== FAILURES ===================================\n",
+        "==================================== ERRORS ====================================\n",
+        "=========================== short test summary info ============================\n",
+        "========================= 1 failed, 2 passed in 0.10s ==========================\n",
+        "____________________________________ test_a ____________________________________\n",
+        "____________________________ ERROR collecting a.py _____________________________\n",
+        "1 failed, 2 passed in 0.10s\n",
+        "FAILED a.py::test_a - E: x\n",
+        "ERROR a.py\n",
+        "[m] (i=2) SUBFAIL a.py::t - x\n",
+        "a.py::test_a PASSED   [ 12%]\n",
+        "a.py::test_a[",
+        "a.py::test_b ",
+        "a.py ..F",
+        "..F [ 50%]\n",
+        "[gw0] [ 12%] PASSED a.py::test_a \n",
+        "[gw0] node down: Not properly terminated\n",
+        "worker 'gw0' crashed while running 'a.py::test_a'\n",
+        "INTERNALERROR> KeyError: 1\n",
+        "!!!!! KeyboardInterrupt !!!!!\n",
+        "Results (0.22s):\n",
+        "       3 passed\n",
+        "Fatal Python error: Aborted\n",
+        "Current thread 0x1 (most recent call first):\n",
+        "  File \"/a/_pytest/python.py\", line 1 in pytest_pyfunc_call\n",
+        "=== GATE RESULT: {\"job\":1} ===\n",
+        "2024-05-01T12:00:00.1Z ",
+        " \u{2713}\u{2a2f}",
+        "\r",
+        "\x1b[31m",
+        "\n",
+        "[",
+        "]",
+        " - ",
+        "(",
+        "::",
+    ]);
+    prop_oneof![
+        8 => words.prop_map(|w| w.as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..6),
+    ]
+}
+
+fn log(parts: usize) -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(fragment(), 0..parts).prop_map(|p| p.concat())
+}
+
+fn read_all(log: &[u8]) {
+    for format in std::iter::once(None).chain(TABLE.iter().map(Some)) {
+        let report = tb_results::read(log, format, |_| {}).expect("a slice can be read");
+        let _ = (report.verdict(), report.failing().map(|f| f.len()), report.complete());
+        let _ =
+            serde_json::to_string(&tb_results::json::Object::new("x", &report, None)).expect("it is JSON");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_bytes_are_read(log in prop::collection::vec(any::<u8>(), 0..600)) {
+        read_all(&log);
+    }
+
+    #[test]
+    fn any_mixture_of_the_grammar_is_read(log in log(80)) {
+        read_all(&log);
+    }
+
+    /// However the reader hands out the bytes, the report is the same.
+    #[test]
+    fn where_reads_end_does_not_matter(log in log(60), step in 1usize..50) {
+        struct Slow<'a>(&'a [u8], usize);
+        impl std::io::Read for Slow<'_> {
+            fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+                let n = self.1.min(to.len()).min(self.0.len());
+                to[..n].copy_from_slice(&self.0[..n]);
+                self.0 = &self.0[n..];
+                Ok(n)
+            }
+        }
+        // The first block decides about a prefix, and slow reads make it small: compare logs without one.
+        prop_assume!(!log.windows(5).any(|w| w == b"2024-"));
+        let whole = tb_results::read(&log[..], None, |_| {}).expect("read");
+        let pieces = tb_results::read(Slow(&log, step), None, |_| {}).expect("read");
+        prop_assert_eq!(whole.counts(), pieces.counts());
+        prop_assert_eq!(whole.verdict(), pieces.verdict());
+        prop_assert_eq!(
+            whole.failing().map(|f| f.iter().map(|f| f.id.clone()).collect::<Vec<_>>()),
+            pieces.failing().map(|f| f.iter().map(|f| f.id.clone()).collect::<Vec<_>>())
+        );
+    }
+}
+
+/// Logs of one fragment repeated, and of one long line, twice as long each time: the time must not grow like the
+/// square. What is quadratic takes minutes here, so the bound leaves room for a machine that stalls.
+#[test]
+fn no_fragment_makes_it_quadratic() {
+    let fragments: &[&str] = &[
+        "[",
+        "]",
+        " - ",
+        "a.py::t[",
+        "= ",
+        "FAILED a.py::t - x\n",
+        "a.py::t ",
+        "a.py::t \n",
+        "\r",
+        "\x1b[",
+        "_ ",
+        "== test session starts ==\n",
+        "[gw0] node down: x\n",
+        "SKIPPED (",
+        " SKIPPED (a.py::t",
+        "::",
+        "1 failed in 1s\n",
+        "worker 'gw0' crashed while running 'a.py::t'\n",
+        "(",
+        "FAILED a.py::t[ - ",
+        "] - ",
+    ];
+    for fragment in fragments {
+        for end in ["", "PASSED  [ 50%]", ")", "=", "D"] {
+            let time = |bytes: usize| {
+                let mut log = b"============================= test session starts ==============================\nFAILED ".to_vec();
+                while log.len() < bytes {
+                    log.extend_from_slice(fragment.as_bytes());
+                }
+                log.extend_from_slice(end.as_bytes());
+                let start = Instant::now();
+                read_all(&log);
+                start.elapsed().as_secs_f64()
+            };
+            let (short, long) = (time(16 << 10), time(256 << 10));
+            assert!(long < 5.0 + 64.0 * short, "{fragment:?} {end:?}: {short} s, then {long} s");
+        }
+    }
+}
