@@ -16,6 +16,7 @@ const TOOLS: &[Tool] = &[
     ("tb-status", tb_status::cli::command),
     ("tb-wait", tb_wait::cli::command),
     ("tb-kill", tb_kill::cli::command),
+    ("tb-results", tb_results::cli::command),
     ("tb-guard", tb_guard::cli::command),
     ("tb-clean", tb_clean::cli::command),
 ];
