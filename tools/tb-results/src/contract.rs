@@ -2,7 +2,7 @@
 //! header and that job's footer tells how the job ended.
 
 use crate::report::JobFacts;
-use serde_json::Value;
+use tb_shared::contract::{Footer, Header, Line, TerminalMarker, line_kind};
 
 /// The lines met so far.
 #[derive(Default)]
@@ -13,30 +13,20 @@ pub(crate) struct Lines {
     seen: bool,
 }
 
-struct Header {
-    job: String,
-    command: Option<Vec<String>>,
-}
-
 impl Lines {
     /// Takes the line if it is one of the contract's.
     pub(crate) fn line(&mut self, line: &[u8]) -> bool {
-        let line = line.trim_ascii_end();
-        let Some(body) = line.strip_prefix(b"=== GATE").and_then(|l| l.strip_suffix(b" ===")) else {
-            return false;
-        };
-        match body {
-            b": PASSED" => self.marker = Some(true),
-            b": FAILED" => self.marker = Some(false),
-            _ => {
-                let Some((word, rest)) = body.strip_prefix(b" ").and_then(split) else { return false };
-                match word {
-                    b"LAUNCH" if !self.seen => self.header = header(rest),
-                    b"RESULT" => self.result(rest),
-                    b"LAUNCH" | b"PHASE" | b"STOPPING" | b"DROPPED" | b"HOOK" | b"COLLECTED" => {}
-                    _ => return false,
-                }
-            }
+        match line_kind(line.trim_ascii_end()) {
+            Line::Output => return false,
+            Line::Marker(marker) => self.marker = Some(marker == TerminalMarker::Pass),
+            Line::Launch(json) if !self.seen => self.header = serde_json::from_slice(json).ok(),
+            Line::Result(json) => self.result(json),
+            Line::Launch(_)
+            | Line::Phase(_)
+            | Line::Stopping(_)
+            | Line::Hook(_)
+            | Line::Collected(_)
+            | Line::Dropped(_) => {}
         }
         self.seen = true;
         true
@@ -44,18 +34,11 @@ impl Lines {
 
     /// The footer with the header's job id counts; another job's fools nobody.
     fn result(&mut self, json: &[u8]) {
-        let Some(value) = object(json) else { return };
         let Some(header) = &self.header else { return };
-        if value["job"].as_str() != Some(&header.job) {
-            return;
+        let Ok(footer) = serde_json::from_slice::<Footer>(json) else { return };
+        if footer.job == header.job {
+            self.footer = Some(JobFacts::of_footer(&footer));
         }
-        self.footer = Some(JobFacts {
-            running: false,
-            exit_code: value["exit_code"].as_i64().and_then(|n| i32::try_from(n).ok()),
-            signal: value["signal"].as_str().map(str::to_owned),
-            outcome: value["outcome"].as_str().map(str::to_owned),
-            command: header.command.clone(),
-        });
     }
 
     /// What the lines tell of the job. `understood`: a runner's output was found, and it says more than a marker,
@@ -73,22 +56,6 @@ impl Lines {
     }
 }
 
-fn split(body: &[u8]) -> Option<(&[u8], &[u8])> {
-    let at = memchr::memmem::find(body, b": ")?;
-    Some((&body[..at], &body[at + 2..]))
-}
-
-fn object(json: &[u8]) -> Option<Value> {
-    serde_json::from_slice::<Value>(json).ok().filter(Value::is_object)
-}
-
-fn header(json: &[u8]) -> Option<Header> {
-    let value = object(json)?;
-    let command =
-        value["command"].as_array().map(|c| c.iter().filter_map(Value::as_str).map(str::to_owned).collect());
-    Some(Header { job: value["job"].as_str()?.to_owned(), command })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,17 +68,24 @@ mod tests {
         contract.finish(false)
     }
 
-    const LAUNCH: &str = r#"=== GATE LAUNCH: {"v":1,"job":"a1","command":["pytest","-q"]} ==="#;
+    const LAUNCH: &str =
+        r#"=== GATE LAUNCH: {"v":1,"job":"a1","name":"t","pid":7,"command":["pytest","-q"]} ==="#;
+
+    fn footer(job: &str, exit_code: i32, outcome: &str) -> String {
+        let header = LAUNCH.trim_start_matches("=== GATE LAUNCH: ").trim_end_matches(" ===");
+        format!(
+            r#"=== GATE RESULT: {{"v":1,"job":"{job}","exit_code":{exit_code},"signal":null,"reason":"exit","outcome":"{outcome}","header":{header}}} ==="#
+        )
+    }
 
     #[test]
     fn the_footer_of_the_headers_job_counts() {
-        let other =
-            r#"=== GATE RESULT: {"v":1,"job":"b2","exit_code":0,"signal":null,"outcome":"passed"} ==="#;
-        let own = r#"=== GATE RESULT: {"v":1,"job":"a1","exit_code":1,"signal":null,"outcome":"failed"} ==="#;
-        let facts = facts(&[LAUNCH, "=== GATE PHASE: test ===", own, "=== GATE: FAILED ===", other]).unwrap();
+        let (other, own) = (footer("b2", 0, "passed"), footer("a1", 1, "failed"));
+        let facts =
+            facts(&[LAUNCH, "=== GATE PHASE: test ===", &own, "=== GATE: FAILED ===", &other]).unwrap();
         assert_eq!(facts.exit_code, Some(1));
         assert_eq!(facts.command.as_deref(), Some(&["pytest".to_owned(), "-q".to_owned()][..]));
-        assert_eq!(super::tests::facts(&[LAUNCH, other]), None);
+        assert_eq!(super::tests::facts(&[LAUNCH, &other]), None);
     }
 
     #[test]

@@ -94,6 +94,9 @@ fn one(
     let (name, report) = (&taken.name, &taken.report);
     let code = code(report);
     let mode = &args.mode;
+    if let Some(tracked) = taken.tracked.as_ref().filter(|_| !args.keep) {
+        tracked.collect()?;
+    }
     if mode.diff {
         let before = match &taken.path {
             Some(path) => source::before(path)?,
@@ -217,6 +220,7 @@ struct Taken {
     report: Report,
     tail: Vec<String>,
     raw: Option<Vec<u8>>,
+    tracked: Option<source::Tracked>,
 }
 
 fn taken(target: &Target, args: &Args, format: Option<&'static Format>) -> Result<Taken> {
@@ -224,7 +228,7 @@ fn taken(target: &Target, args: &Args, format: Option<&'static Format>) -> Resul
 }
 
 fn taken_from(source: Source, args: &Args, format: Option<&'static Format>) -> Result<Taken> {
-    let Source { name, bytes, path, job } = source;
+    let Source { name, bytes, path, job, tracked } = source;
     let mut tail = Tail::default();
     let mut raw = args.raw.then(Vec::new);
     let mut report = read(bytes, format, |block| {
@@ -236,7 +240,7 @@ fn taken_from(source: Source, args: &Args, format: Option<&'static Format>) -> R
     .map_err(|e| Failure::cannot(format!("read {name}"), source::cause(&e)))?;
     // The run directory knows more than the log's own last line.
     report.job = job.or(report.job);
-    Ok(Taken { name, path, report, tail: tail.lines(EVIDENCE), raw })
+    Ok(Taken { name, path, report, tail: tail.lines(EVIDENCE), raw, tracked })
 }
 
 /// The exit code: the job's where there is one, else what the text says.

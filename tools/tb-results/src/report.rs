@@ -305,6 +305,17 @@ pub struct JobFacts {
 }
 
 impl JobFacts {
+    /// What a job's footer says.
+    pub fn of_footer(footer: &tb_shared::contract::Footer) -> JobFacts {
+        JobFacts {
+            running: false,
+            exit_code: footer.exit_code,
+            signal: footer.signal.clone(),
+            outcome: Some(footer.outcome.word().to_owned()),
+            command: Some(footer.header.command.clone()),
+        }
+    }
+
     /// Whether the exit status says that all is well. `None`: it did not end by itself, or not yet.
     pub fn passed(&self) -> Option<bool> {
         match (self.running, &self.outcome, self.exit_code) {

@@ -9,7 +9,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use tb_shared::term::{Code, Failure, Result};
+use tb_shared::contract::{Job, Name, collect};
+use tb_shared::term::{Code, Common, Context, Failure, Result};
 
 /// A log to be read, and what is known of its job beside it.
 pub(crate) struct Source {
@@ -21,6 +22,27 @@ pub(crate) struct Source {
     pub(crate) path: Option<PathBuf>,
     /// What the run directory says of the job; `None` for a log from elsewhere.
     pub(crate) job: Option<JobFacts>,
+    /// The job itself, to be marked as collected once its results were read.
+    pub(crate) tracked: Option<Tracked>,
+}
+
+/// A job of a run directory.
+pub(crate) struct Tracked {
+    context: Context,
+    job: Job,
+}
+
+impl Tracked {
+    /// Marks a finished job as collected: it leaves the list, nothing else.
+    ///
+    /// # Errors
+    /// When its log cannot be written.
+    pub(crate) fn collect(&self) -> Result<()> {
+        match &self.context.dir {
+            Some(dir) => collect(dir, &self.job).map(|_| ()),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What the user named, found.
@@ -29,7 +51,13 @@ pub(crate) struct Source {
 /// "not tracked" for a name that is neither a job's nor a log's; the system's word for a file that cannot be read.
 pub(crate) fn find(target: &OsStr, scope: &ScopeArgs) -> Result<Source> {
     if target == "-" {
-        return Ok(Source { name: "-".to_owned(), bytes: Box::new(io::stdin()), path: None, job: None });
+        return Ok(Source {
+            name: "-".to_owned(),
+            bytes: Box::new(io::stdin()),
+            path: None,
+            job: None,
+            tracked: None,
+        });
     }
     if let Some(source) = job(target, scope)? {
         return Ok(source);
@@ -50,9 +78,40 @@ pub(crate) fn find(target: &OsStr, scope: &ScopeArgs) -> Result<Source> {
     })
 }
 
-/// The newest log of a job and what its record says. Jobs cannot be looked up by name yet: this is the place.
-fn job(_name: &OsStr, _scope: &ScopeArgs) -> Result<Option<Source>> {
-    Ok(None)
+/// The newest log of a job and what its record says.
+fn job(name: &OsStr, scope: &ScopeArgs) -> Result<Option<Source>> {
+    // What cannot be a job's name may still be a file's.
+    let Ok(name) = Name::parse(name) else { return Ok(None) };
+    let common = Common {
+        log_dir: scope.log_dir.clone(),
+        owner: scope.owner.clone(),
+        all_owners: scope.all_owners,
+        ..Common::default()
+    };
+    let context = common.context()?;
+    let Some(job) = context.find(&name)? else { return Ok(None) };
+    let Some(log) = &job.log else {
+        return Err(Failure::new(
+            job.state.code(),
+            format!("cannot read the results of {name}: it has no log"),
+        ));
+    };
+    let facts = match &log.end.footer {
+        _ if job.state.is_running() => JobFacts { running: true, ..JobFacts::default() },
+        Some((footer, _)) => JobFacts::of_footer(footer),
+        // Nobody recorded how it ended: the text is all there is.
+        None => JobFacts::default(),
+    };
+    let path = context.path.join(log.name.file());
+    let bytes =
+        log.file.try_clone().map_err(|e| Failure::cannot(format!("read {}", path.display()), cause(&e)))?;
+    Ok(Some(Source {
+        name: job.name.clone(),
+        bytes: Box::new(bytes),
+        path: Some(path),
+        job: Some(facts),
+        tracked: Some(Tracked { context, job }),
+    }))
 }
 
 /// Any file.
@@ -70,7 +129,13 @@ pub(crate) fn file(path: &Path) -> Result<Source> {
     }
     let bytes: Box<dyn Read> =
         if kind.is_file() { Box::new(file) } else { Box::new(File::open(path).map_err(unreadable)?) };
-    Ok(Source { name: path.display().to_string(), bytes, path: Some(path.to_owned()), job: None })
+    Ok(Source {
+        name: path.display().to_string(),
+        bytes,
+        path: Some(path.to_owned()),
+        job: None,
+        tracked: None,
+    })
 }
 
 /// The system's words without the number.

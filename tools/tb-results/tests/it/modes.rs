@@ -81,9 +81,9 @@ fn rerun_keeps_the_interpreter_and_drops_the_crowd() {
     case.write(
         "b.log",
         &format!(
-            "=== GATE LAUNCH: {{\"v\":1,\"job\":\"a1\",\"command\":[\".venv/bin/python\",\"-m\",\"pytest\",\"-n\",\"4\",\"t.py\"]}} ===\n\
+            "=== GATE LAUNCH: {{\"v\":1,\"job\":\"a1\",\"name\":\"t\",\"pid\":7,\"command\":[\".venv/bin/python\",\"-m\",\"pytest\",\"-n\",\"4\",\"t.py\"]}} ===\n\
              {HEAD}4 workers [4 items]\n\n..FF                                          [100%]\n{SHORT}FAILED t.py::test_b - assert 0\nFAILED t.py::test_c - assert 0\n{}\
-             === GATE RESULT: {{\"v\":1,\"job\":\"a1\",\"outcome\":\"failed\",\"exit_code\":1,\"signal\":null}} ===\n=== GATE: FAILED ===\n",
+             === GATE RESULT: {{\"v\":1,\"job\":\"a1\",\"outcome\":\"failed\",\"exit_code\":1,\"signal\":null,\"reason\":\"exit\",\"header\":{{\"v\":1,\"job\":\"a1\",\"name\":\"t\",\"pid\":7,\"command\":[\".venv/bin/python\",\"-m\",\"pytest\",\"-n\",\"4\",\"t.py\"]}}}} ===\n=== GATE: FAILED ===\n",
             bar("2 failed, 2 passed in 1.25s")
         ),
     );

@@ -185,9 +185,9 @@ fn a_running_job_is_running_and_a_job_without_a_runner_is_complete() {
 #[test]
 fn the_contracts_own_lines_are_no_output_and_its_footer_decides() {
     let log = format!(
-        "=== GATE LAUNCH: {{\"v\":1,\"job\":\"a1\",\"command\":[\"python\",\"-m\",\"pytest\",\"-v\",\"t.py\"]}} ===\n\
+        "=== GATE LAUNCH: {{\"v\":1,\"job\":\"a1\",\"name\":\"t\",\"pid\":7,\"command\":[\"python\",\"-m\",\"pytest\",\"-v\",\"t.py\"]}} ===\n\
          === GATE PHASE: test ===\n{HEAD}t.py ..                [100%]\n\n{}\
-         === GATE RESULT: {{\"v\":1,\"job\":\"a1\",\"outcome\":\"failed\",\"exit_code\":1,\"signal\":null}} ===\n=== GATE: FAILED ===\n",
+         === GATE RESULT: {{\"v\":1,\"job\":\"a1\",\"outcome\":\"failed\",\"exit_code\":1,\"signal\":null,\"reason\":\"exit\",\"header\":{{\"v\":1,\"job\":\"a1\",\"name\":\"t\",\"pid\":7,\"command\":[\"python\",\"-m\",\"pytest\",\"-v\",\"t.py\"]}}}} ===\n=== GATE: FAILED ===\n",
         bar("2 passed in 0.11s")
     );
     let report = of(log);
