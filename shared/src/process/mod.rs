@@ -43,14 +43,20 @@ impl Ident {
     }
 }
 
-/// The PIDs of this process and of its ancestors, as far as /proc shows them.
-pub fn self_and_ancestors() -> Vec<i32> {
-    let mut line = vec![std::process::id().cast_signed()];
-    while let Some(stat) = line.last().and_then(|&pid| read_stat(pid)) {
-        if stat.ppid <= 0 || line.contains(&stat.ppid) {
-            break;
-        }
-        line.push(stat.ppid);
+/// This process and its ancestors, nearest first, as far as /proc shows them. Each is one file: a parent's number is a
+/// process's, never a thread's.
+pub fn lineage() -> Vec<Stat> {
+    let mut line: Vec<Stat> = Vec::new();
+    let mut pid = std::process::id().cast_signed();
+    while pid > 0 && !line.iter().any(|s| s.pid == pid) {
+        let Some(stat) = stat::read_stat_at(rustix::fs::CWD, &format!("/proc/{pid}/stat")) else { break };
+        pid = stat.ppid;
+        line.push(stat);
     }
     line
+}
+
+/// The PIDs of this process and of its ancestors.
+pub fn self_and_ancestors() -> Vec<i32> {
+    lineage().into_iter().map(|s| s.pid).collect()
 }

@@ -94,13 +94,13 @@ pub struct Nesting {
 
 /// Looks upwards for a supervisor or a guard: a subreaper cannot be left.
 pub fn nesting() -> Nesting {
-    let line = process::self_and_ancestors();
-    let outer = line.iter().skip(1).find_map(|&pid| match process::comm(pid)?.as_str() {
-        COMM => Some(std::env::var("TB_NAME").unwrap_or_else(|_| format!("[{pid}]"))),
-        GUARD_COMM => Some(format!("{GUARD_COMM}[{pid}]")),
+    let line = process::lineage();
+    let outer = line.iter().skip(1).find_map(|above| match above.comm.as_str() {
+        COMM => Some(std::env::var("TB_NAME").unwrap_or_else(|_| format!("[{}]", above.pid))),
+        GUARD_COMM => Some(format!("{GUARD_COMM}[{}]", above.pid)),
         _ => None,
     });
-    Nesting { line, outer }
+    Nesting { line: line.into_iter().map(|s| s.pid).collect(), outer }
 }
 
 /// Launches a job. The caller holds the directory's lock and has checked that the name is free; `survey` is what it
