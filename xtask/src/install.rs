@@ -57,11 +57,7 @@ pub(crate) fn dist() -> Result {
 /// Builds everything and lists it.
 fn build() -> Result<Vec<Item>> {
     let tools = tree::tools()?;
-    let mut words = vec!["build", "--release"];
-    for tool in &tools {
-        words.extend(["--package", tool]);
-    }
-    run::demand(&mut cargo(&words), BUILD)?;
+    let built = crate::release::build(&tools)?;
     let docs = tree::target()?.join("docs");
     tree::remove_dir(&docs)?;
     let mut generate = cargo(&["run", "--quiet", "--package", "tb-docs", "--"]);
@@ -69,7 +65,7 @@ fn build() -> Result<Vec<Item>> {
 
     let mut items = Vec::new();
     for tool in &tools {
-        items.push(Item { from: tree::built("release", tool)?, to: format!("bin/{tool}"), mode: 0o755 });
+        items.push(Item { from: built.join(tool), to: format!("bin/{tool}"), mode: 0o755 });
         if !docs.join(format!("man/{tool}.1")).is_file() {
             return Err(Failure::new(format!(
                 "there is no man page of {tool}: add it to the list in xtask/docs/src/main.rs"

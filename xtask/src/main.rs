@@ -7,6 +7,7 @@ mod bench;
 mod demo;
 mod install;
 mod python;
+mod release;
 mod run;
 mod test;
 mod tree;

@@ -6,7 +6,7 @@ mod data;
 mod measure;
 mod peers;
 
-use crate::run::{self, cargo};
+use crate::run;
 use crate::{Failure, Result, doing, tree};
 use measure::{Case, clock, table};
 use std::cell::{Cell, RefCell};
@@ -53,15 +53,12 @@ pub(crate) fn bench(words: &[&str]) -> Result {
             .code(2));
         }
     }
-    let tools = tree::tools()?;
-    let mut build = vec!["build", "--release", "--package", "xtask"];
-    for tool in &tools {
-        build.extend(["--package", tool]);
-    }
-    run::demand(&mut cargo(&build), Duration::from_secs(40 * 60))?;
+    let mut packages = tree::tools()?;
+    packages.push("xtask".to_owned());
+    let built = crate::release::build(&packages)?;
     let target = tree::target()?;
     let bench = Bench {
-        bin: target.join("release"),
+        bin: built,
         dir: target.join("bench"),
         rounds,
         next: Cell::new(0),
