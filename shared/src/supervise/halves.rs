@@ -319,7 +319,12 @@ impl Acting {
                     }
                 }
                 Action::TellStop(ask) => self.tell(&Word::stop(&ask)),
-                Action::Unpublish => self.known.record.unpublish(),
+                Action::Unpublish => {
+                    // A job whose log was deleted has one again before its PID file goes: in between a reader would
+                    // find nothing, or the run before it.
+                    self.known.record.rehome();
+                    self.known.record.unpublish();
+                }
                 Action::Reap => {
                     let _ = sys::look(Which::Pid(self.known.leader.pid), true);
                 }
