@@ -316,8 +316,13 @@ fn foreign(file: &PidFile, log: Option<&LogFile>) -> Foreign {
         return Foreign::None;
     }
     let Some(stat) = process::read_stat(pid).filter(process::Stat::is_alive) else { return Foreign::Gone };
+    if is_meant(file, log, &stat) { Foreign::Alive } else { Foreign::Gone }
+}
+
+/// Whether this process can be the one that whoever wrote the PID file meant: no younger than the file.
+pub fn is_meant(file: &PidFile, log: Option<&LogFile>, stat: &process::Stat) -> bool {
     let old_enough = process::started_at(stat.start) <= file.id.modified + SLACK;
     // A stepped clock makes a run look younger than its file: having the log open proves it all the same.
-    let has_log = || log.is_some_and(|l| process::has_open(pid, l.id.file.dev, l.id.file.ino));
-    if old_enough || has_log() { Foreign::Alive } else { Foreign::Gone }
+    let has_log = || log.is_some_and(|l| process::has_open(stat.pid, l.id.file.dev, l.id.file.ino));
+    old_enough || has_log()
 }

@@ -420,9 +420,16 @@ fn write_footer(
 /// and descendants.
 fn stop_foreign(dir: &RunDir, here: &Here, job: &Job, signal: i32, grace: Duration) -> Result<Stopped> {
     let name = &job.name;
-    let Some(pid) = job.pid_file.as_ref().and_then(contract::PidFile::pid) else {
-        return Ok(Stopped::AlreadyOver(job.state));
+    let over = || Stopped::AlreadyOver(State { status: contract::Status::Finished, ..job.state });
+    let Some((file, pid)) = job.pid_file.as_ref().and_then(|f| f.pid().map(|pid| (f, pid))) else {
+        return Ok(over());
     };
+    // Who bears the number now is settled first; what is looked at afterwards counts only if it still does.
+    let Some(stat) = process::read_stat(pid).filter(process::Stat::is_alive) else { return Ok(over()) };
+    let leader = Ident { pid, start: stat.start };
+    if !contract::is_meant(file, job.log.as_ref(), &stat) {
+        return Ok(over());
+    }
     if process::self_and_ancestors().contains(&pid) {
         return Err(Failure::usage(
             format!("stop {name}"),
@@ -438,8 +445,9 @@ fn stop_foreign(dir: &RunDir, here: &Here, job: &Job, signal: i32, grace: Durati
         .hint(format!("kill it yourself: {pid}, {}", process::command_line(pid)))
         .code(Code::Survivors));
     }
-    let Some(stat) = process::read_stat(pid) else { return Ok(Stopped::AlreadyOver(job.state)) };
-    let leader = Ident { pid, start: stat.start };
+    if !leader.is_alive() {
+        return Ok(over());
+    }
     let never = process::self_and_ancestors();
     let grace_over = Instant::now() + grace;
     let give_up = grace_over + BOUND;
