@@ -240,10 +240,44 @@ impl Stop<'_> {
             .collect()
     }
 
-    fn look(&self) -> Result<Look> {
+    fn find(&self) -> Result<Option<Job>> {
         let name = Name::parse(std::ffi::OsStr::new(&self.job.name))
             .map_err(|e| Failure::cannot(format!("stop {}", self.job.name), e))?;
-        let Some(now) = contract::find(self.dir, self.here, &name)? else {
+        contract::find(self.dir, self.here, &name)
+    }
+
+    /// Neither a supervisor nor a header: what is left is a PID file, honoured like anybody's, or a lock that somebody
+    /// else holds.
+    fn without_header(&self) -> Result<Stopped> {
+        match self.find()? {
+            Some(now) if now.is_foreign() => stop_foreign(self.dir, self.here, &now, self.signal, self.grace),
+            Some(now) if now.state.is_running() => Ok(Stopped::Survivors(self.strangers(&now))),
+            Some(now) => Ok(Stopped::AlreadyOver(now.state)),
+            None => Ok(Stopped::AlreadyOver(State { status: contract::Status::Finished, ..self.job.state })),
+        }
+    }
+
+    /// Who holds a lock of the job's files and is no supervisor of it: for a person, who alone may stop them.
+    fn strangers(&self, job: &Job) -> Vec<String> {
+        let pid_file = job.pid_file.as_ref().filter(|f| f.held).map(|f| (f.stem.pid_file(), f.id.file));
+        let log = job.log.as_ref().filter(|l| l.held).map(|l| (l.name.file(), l.id.file));
+        let all = Snapshot::take().unwrap_or_default();
+        let mut lines = Vec::new();
+        for (file, id) in pid_file.into_iter().chain(log) {
+            let path = self.dir.path_of(&file);
+            let why = format!("it holds the lock of {} and is no supervisor of this job", path.display());
+            let before = lines.len();
+            let holders = all.rows().map(|row| row.pid).filter(|&pid| process::holds_lock(pid, id));
+            lines.extend(holders.map(|pid| format!("{pid} {}: {why}", process::command_line(pid))));
+            if lines.len() == before {
+                lines.push(format!("somebody who cannot be seen from here: {why}"));
+            }
+        }
+        lines
+    }
+
+    fn look(&self) -> Result<Look> {
+        let Some(now) = self.find()? else {
             return Ok(Look::Over(State { status: contract::Status::Finished, ..self.job.state }, None));
         };
         let same = match (now.header(), self.job.header()) {
@@ -277,6 +311,9 @@ impl Stop<'_> {
 
     /// Nobody supervises the job: its processes are found by evidence, and the record is written here.
     fn by_evidence(&self, processes: usize) -> Result<Stopped> {
+        if self.job.header().is_none() {
+            return self.without_header();
+        }
         let pid = self.job.pid().unwrap_or(0);
         let log = self.lock_log()?;
         let announce = self.job.header().map(|h| Stopping {
@@ -335,6 +372,9 @@ impl Stop<'_> {
         }
         if !left.is_empty() {
             return Ok(Stopped::Survivors(named));
+        }
+        if let Some(now) = self.find()?.filter(|now| now.facts.pid_held) {
+            return Ok(Stopped::Survivors(self.strangers(&now)));
         }
         let state = contract::judge(&contract::Facts {
             footer: self.job.header().map(|_| Outcome::Killed),
