@@ -15,5 +15,5 @@ pub use failure::{Failure, Result, say, say_plain};
 pub use main::{main, parse};
 pub use out::{Color, Out};
 pub use signals::parse_signal;
-pub use units::{human_duration, parse_duration, parse_size};
+pub use units::{LONGEST, human_duration, parse_duration, parse_size};
 pub use visible::visible;
