@@ -210,7 +210,9 @@ fn tell(cli: &Cli, context: &Context, name: &Name, launched: &Launched) -> Resul
     } else {
         let shown = out.safe(name.as_str()).into_owned();
         out.line(&format!("Launched {shown} [PID: {}]", launched.pid))?;
-        out.line(&format!("Log: {}", log.display()))?;
+        let log = format!("Log: {}", log.display());
+        let log = out.safe(&log).into_owned();
+        out.line(&log)?;
     }
     out.flush()
 }

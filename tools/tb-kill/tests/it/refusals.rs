@@ -108,6 +108,45 @@ fn a_job_that_contains_the_caller_is_refused_by_name_and_skipped_by_all() {
 }
 
 #[test]
+fn a_lock_that_somebody_else_holds_is_no_success() {
+    let scene = Scene::new();
+    scene.make_run_dir();
+    let pid_file = scene.file(".gate-logs/.test-x.pid", "4242\n");
+    let script = "exec 9<.gate-logs/.test-x.pid; flock 9; echo locked; exec tb-fixture hold";
+    let holder = scene.sh(script).spawn();
+    holder.until_stdout("locked");
+    scene.tool("tb-status").arg("x").run().expect(3);
+    let out = scene.tool("tb-kill").arg("x").run().expect(7);
+    assert!(out.stdout.is_empty(), "nothing was stopped: {out}");
+    assert!(
+        out.stderr.contains(&format!("{} ", holder.pid())) && out.stderr.contains("holds the lock of"),
+        "{out}"
+    );
+    assert!(holder.proc().alive() && pid_file.exists());
+    // Beside the log of a run that is over, too: its record is not the holder's.
+    scene.launch("y", "exit 0");
+    scene.wait_for("y", 0);
+    let script = "exec 9>.gate-logs/.test-y.pid; flock 9; echo locked; exec tb-fixture hold";
+    let holder = scene.sh(script).spawn();
+    holder.until_stdout("locked");
+    scene.tool("tb-kill").arg("y").run().expect(7);
+    assert!(holder.proc().alive());
+    drop(holder);
+    scene.tool("tb-status").arg("y").run().ok();
+}
+
+#[test]
+fn the_longest_grace_is_a_grace() {
+    let scene = Scene::new();
+    for grace in ["9999999999999999999999", "99999d"] {
+        scene.launch("x", "hold");
+        scene.tool("tb-kill").args(["--grace", grace, "x"]).run().ok().says("TERM)");
+    }
+    scene.launch("x", "hold");
+    scene.tool("tb-kill").arg("x").env("TB_KILL_GRACE", "9".repeat(30)).run().ok();
+}
+
+#[test]
 fn help_lists_the_exit_codes() {
     let scene = Scene::new();
     let long = scene.tool("tb-kill").arg("--help").run().ok();

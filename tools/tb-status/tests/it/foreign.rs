@@ -8,7 +8,7 @@ use tb_tests::{Running, Scene, until};
 const STAMPED: &str = "test-x-20200725_143000.log";
 
 /// A fixture with a PID file, and its output in a log of that stem.
-fn nohup<'s>(scene: &'s Scene, words: &str) -> Running {
+fn nohup(scene: &Scene, words: &str) -> Running {
     scene.make_run_dir();
     let script = format!(
         "echo $$ > .gate-logs/.test-x.pid; exec nohup tb-fixture {words} > .gate-logs/{STAMPED} 2>&1"

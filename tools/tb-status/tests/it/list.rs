@@ -127,6 +127,10 @@ fn g18_g20_a_block_has_the_headline_the_logs_path_and_the_last_15_lines() {
     assert_eq!(scene.tool("tb-status").args(["-n", "500", "x"]).run().ok().stdout.lines().count(), 31);
     let two = scene.tool("tb-status").args(["-n", "1", "x", "x"]).run().ok();
     assert_eq!(two.stdout.lines().filter(|l| l.is_empty()).count(), 1, "blocks are apart: {two}");
+    for many in ["99999999999999999", "18446744073709551615"] {
+        let out = scene.tool("tb-status").args(["-n", many, "x"]).run().ok();
+        assert_eq!(out.stdout.lines().count(), 31, "{out}");
+    }
     scene.tool("tb-status").args(["-n", "many", "x"]).run().expect(2);
 }
 
@@ -163,6 +167,26 @@ fn a_thousand_jobs_into_a_closed_pipe_end_quietly() {
     }
     let full = scene.sh("tb-status > /dev/full").run().expect(125);
     assert!(full.stderr.contains("cannot write standard output"), "{full}");
+}
+
+#[test]
+fn g32_g52_what_comes_and_goes_during_a_look_disturbs_nobody() {
+    let scene = Scene::new();
+    // Runs begin, end and are deleted all the while.
+    let script = "while [ ! -e stop ]; do tb-launch --name a -- true >/dev/null; tb-launch --name b -- true >/dev/null; \
+        rm -f .gate-logs/test-a-*.log .gate-logs/.test-b.pid; done";
+    let churn = scene.sh(script).spawn();
+    tb_tests::until("it has begun", || scene.run_dir().exists().then_some(()));
+    for _ in 0..150 {
+        let out = scene.tool("tb-status").run().ok();
+        assert!(out.stderr.is_empty() && out.stdout.starts_with("BACKGROUND TESTS ("), "{out}");
+        for name in ["a", "b"] {
+            let out = scene.tool("tb-status").arg(name).run();
+            assert!(matches!(out.code, Some(0 | 3 | 4 | 5)), "{out}");
+        }
+    }
+    scene.file("stop", "");
+    churn.wait();
 }
 
 #[test]

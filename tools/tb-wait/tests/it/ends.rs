@@ -102,7 +102,7 @@ fn g50_a_vanished_pid_file_is_no_error() {
 }
 
 #[test]
-fn g51_an_end_that_nobody_recorded_is_no_verdict() {
+fn g26_g51_an_end_that_nobody_recorded_is_no_verdict() {
     let scene = Scene::new();
     let child = scene.fixture("await go exit 0").spawn();
     scene.make_run_dir();

@@ -93,6 +93,19 @@ fn t29_anothers_job_is_not_waited_for() {
 }
 
 #[test]
+fn the_longest_limit_and_heartbeat_are_some() {
+    let scene = Scene::new();
+    scene.launch("x", "await go exit 0");
+    let long = "9999999999999999999999";
+    let waiter = scene.tool("tb-wait").args(["--timeout", long, "--heartbeat", long, "x"]).spawn();
+    let other = scene.tool("tb-wait").args(["--heartbeat", "10ms", "x"]).env("TB_WAIT_TIMEOUT", long).spawn();
+    other.until_stderr("RUNNING");
+    scene.file("go", "");
+    waiter.wait().ok();
+    other.wait().ok();
+}
+
+#[test]
 fn help_lists_the_exit_codes_and_the_defaults() {
     let scene = Scene::new();
     let long = scene.tool("tb-wait").arg("--help").run().ok();
