@@ -5,7 +5,7 @@ use crate::contract::{Job, Name, RunDir};
 use crate::process::{Handle, Here, Ident};
 use crate::report::{Depth, Report};
 use crate::supervise;
-use crate::term::{Code, Context, Failure, Out, Result, human_duration, say};
+use crate::term::{Code, Context, Failure, Out, Result, human_duration, say, say_plain};
 use jiff::{Timestamp, tz::TimeZone};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
@@ -123,9 +123,22 @@ impl Wait<'_> {
         over: &mut impl FnMut(&Report, &Job) -> Result<()>,
     ) -> Result<bool> {
         let Some(dir) = &self.context.dir else { return Err(self.context.not_tracked(&job.name)) };
-        let found = self.context.need(&job.name)?;
+        let supervised = job.handles.iter().any(|h| !h.has_ended());
+        let found = match self.context.find(&job.name)? {
+            Some(found) => found,
+            // Its files were deleted under it; those who will write its end again still live.
+            None if supervised => {
+                job.handles.retain(|h| !h.has_ended());
+                return Ok(false);
+            }
+            None => return Err(self.context.not_tracked(&job.name)),
+        };
         let id = found.header().map(|h| h.job.clone());
         let another = job.id.is_some() && id.is_some() && job.id != id;
+        if another && supervised {
+            job.handles.retain(|h| !h.has_ended());
+            return Ok(false);
+        }
         if job.id.is_none() {
             job.id = id;
         }
@@ -233,9 +246,7 @@ impl Wait<'_> {
             let Some(found) = self.context.find(&job.name)? else { continue };
             let report = Report::of(dir, &self.context.here, &found, Depth { lines: 15, processes: false })?;
             let elapsed = job.started.elapsed().as_secs();
-            let line = format!("[{clock}] {}: {} [{elapsed}s elapsed]\n", job.name, report.headline());
-            // Nobody may be reading: the wait goes on.
-            let _ = std::io::Write::write_all(&mut std::io::stderr().lock(), line.as_bytes());
+            say_plain(&format!("[{clock}] {}: {} [{elapsed}s elapsed]", job.name, report.headline()));
         }
         Ok(())
     }

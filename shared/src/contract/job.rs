@@ -13,6 +13,34 @@ use std::time::{Duration, SystemTime};
 
 /// How much later than its PID file was written a foreign process may have started: file times are coarse.
 const SLACK: Duration = Duration::from_secs(2);
+/// How far a file's time lags behind the clock: it is the kernel's last tick.
+const GRAIN: Duration = Duration::from_millis(20);
+
+/// What a listing of the directory says of a stem.
+#[derive(Clone, Debug, Default)]
+struct Listed {
+    logs: Vec<LogName>,
+    /// Whether there was a PID file.
+    pid: bool,
+}
+
+impl Listed {
+    fn of(entries: &[DirEntry], stem: &Stem) -> Listed {
+        let mut listed = Listed::default();
+        for entry in entries {
+            match entry {
+                DirEntry::Log(log) if log.stem == *stem => listed.logs.push(log.clone()),
+                DirEntry::Pid(found) if found == stem => listed.pid = true,
+                _ => {}
+            }
+        }
+        listed
+    }
+
+    fn now(dir: &RunDir, stem: &Stem) -> Result<Listed> {
+        Ok(Listed::of(&dir.entries()?, stem))
+    }
+}
 
 /// Whose jobs a caller sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -119,18 +147,13 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// The logs of a stem, in no order.
-    fn logs_of(&self, stem: &Stem) -> Vec<LogName> {
-        let logs = self.entries.iter().filter_map(|entry| match entry {
-            DirEntry::Log(log) if log.stem == *stem => Some(log.clone()),
-            _ => None,
-        });
-        logs.collect()
+    fn listed(&self, stem: &Stem) -> Listed {
+        Listed::of(&self.entries, stem)
     }
 
     /// The newest log of a stem.
     pub fn newest(&self, stem: &Stem) -> Option<LogName> {
-        self.logs_of(stem).into_iter().max_by(|a, b| a.order().cmp(&b.order()))
+        self.listed(stem).logs.into_iter().max_by(|a, b| a.order().cmp(&b.order()))
     }
 
     /// Whether any file has this stem.
@@ -151,8 +174,7 @@ pub fn survey(dir: &RunDir, here: &Here, name: &Name) -> Result<Survey> {
     let mut survey = Survey { job: None, plain_is_anothers: false, entries: dir.entries()? };
     let plain = name.plain_stem();
     for stem in name.stems() {
-        let logs = survey.logs_of(&stem);
-        let job = read_stem(dir, here, &stem, logs)?;
+        let job = read_stem(dir, here, &stem, survey.listed(&stem))?;
         let Some(job) = again_if_crashed(dir, here, &stem, job)? else { continue };
         // A header that names another job says that this stem is the other's.
         if job.header().is_some_and(|h| h.name != name.as_str()) {
@@ -177,7 +199,7 @@ pub fn find(dir: &RunDir, here: &Here, name: &Name) -> Result<Option<Job>> {
 /// # Errors
 /// When one of its files is no plain file or cannot be read.
 pub fn reread(dir: &RunDir, here: &Here, job: &Job) -> Result<Option<Job>> {
-    let now = read_stem(dir, here, &job.stem, logs_of(dir, &job.stem)?)?;
+    let now = read_stem(dir, here, &job.stem, Listed::now(dir, &job.stem)?)?;
     again_if_crashed(dir, here, &job.stem, now)
 }
 
@@ -186,20 +208,18 @@ pub fn reread(dir: &RunDir, here: &Here, job: &Job) -> Result<Option<Job>> {
 /// # Errors
 /// When the directory cannot be read; a single file that cannot be is a problem in the listing.
 pub fn list(dir: &RunDir, here: &Here) -> Result<Listing> {
-    let mut stems: BTreeMap<Stem, Vec<LogName>> = BTreeMap::new();
+    let mut stems: BTreeMap<Stem, Listed> = BTreeMap::new();
     for entry in dir.entries()? {
         match entry {
-            DirEntry::Pid(stem) => {
-                stems.entry(stem).or_default();
-            }
-            DirEntry::Log(log) => stems.entry(log.stem.clone()).or_default().push(log),
+            DirEntry::Pid(stem) => stems.entry(stem).or_default().pid = true,
+            DirEntry::Log(log) => stems.entry(log.stem.clone()).or_default().logs.push(log),
             DirEntry::New(_) | DirEntry::Cursor(_) => {}
         }
     }
     let mut listing = Listing::default();
     let mut by_name: BTreeMap<String, usize> = BTreeMap::new();
-    for (stem, logs) in stems {
-        match read_stem(dir, here, &stem, logs).and_then(|job| again_if_crashed(dir, here, &stem, job)) {
+    for (stem, listed) in stems {
+        match read_stem(dir, here, &stem, listed).and_then(|job| again_if_crashed(dir, here, &stem, job)) {
             Ok(None) => {}
             Ok(Some(job)) => match by_name.get(&job.name) {
                 // One name under both of its stems: the newer is the job.
@@ -230,23 +250,16 @@ fn again_if_crashed(dir: &RunDir, here: &Here, stem: &Stem, job: Option<Job>) ->
             !j.facts.pid_held && !j.facts.log_held && j.facts.footer.is_none() && j.facts.header.is_some();
         neither || (j.facts.pid_held && !j.facts.log_held)
     });
-    if again { read_stem(dir, here, stem, logs_of(dir, stem)?) } else { Ok(job) }
+    if again { read_stem(dir, here, stem, Listed::now(dir, stem)?) } else { Ok(job) }
 }
 
-/// The logs of a stem, in no order.
-fn logs_of(dir: &RunDir, stem: &Stem) -> Result<Vec<LogName>> {
-    let entries = dir.entries()?.into_iter();
-    Ok(entries
-        .filter_map(|e| match e {
-            DirEntry::Log(log) if log.stem == *stem => Some(log),
-            _ => None,
-        })
-        .collect())
-}
-
-fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, mut logs: Vec<LogName>) -> Result<Option<Job>> {
-    logs.sort_by(|a, b| b.order().cmp(&a.order()));
+/// Reads what has this stem; `listed` is what a listing of the directory said, which may be older than what is read.
+fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, listed: Listed) -> Result<Option<Job>> {
     let pid_file = read_pid_file(dir, stem)?;
+    // A PID file that has gone since may have left a log behind that the listing does not know: a job whose log was
+    // deleted gets another before its PID file goes.
+    let mut logs = if listed.pid && pid_file.is_none() { Listed::now(dir, stem)?.logs } else { listed.logs };
+    logs.sort_by(|a, b| b.order().cmp(&a.order()));
     let mut log = None;
     for name in &logs {
         let Some(found) = read_log(dir, name)? else { continue };
@@ -366,12 +379,17 @@ fn foreign(file: &PidFile, log: Option<&LogFile>, here: &Here) -> Foreign {
     // What was written over the file of a job that ran then is no run of its own: the footer tells how it ended.
     let ended = log.and_then(|l| l.end.footer.as_ref()).and_then(|(f, _)| f.finished_at.as_deref());
     let ended = ended.and_then(|t| t.parse::<jiff::Timestamp>().ok()).map(SystemTime::from);
-    if ended.is_some_and(|ended| file.id.modified <= ended) {
+    if ended.is_some_and(|ended| file.id.modified + GRAIN < ended) {
         return Foreign::None;
     }
     let Some(stat) = process::read_stat(pid).filter(process::Stat::is_alive) else { return Foreign::Gone };
+    if is_meant(file, log, &stat) { Foreign::Alive } else { Foreign::Gone }
+}
+
+/// Whether this process can be the one that whoever wrote the PID file meant: no younger than the file.
+pub fn is_meant(file: &PidFile, log: Option<&LogFile>, stat: &process::Stat) -> bool {
     let old_enough = process::started_at(stat.start) <= file.id.modified + SLACK;
     // A stepped clock makes a run look younger than its file: having the log open proves it all the same.
-    let has_log = || log.is_some_and(|l| process::has_open(pid, l.id.file.dev, l.id.file.ino));
-    if old_enough || has_log() { Foreign::Alive } else { Foreign::Gone }
+    let has_log = || log.is_some_and(|l| process::has_open(stat.pid, l.id.file.dev, l.id.file.ino));
+    old_enough || has_log()
 }

@@ -8,6 +8,8 @@ use std::ffi::OsString;
 pub const VERSION: u32 = 1;
 /// The most that a header's `command` may hold, in bytes.
 const COMMAND_MAX: usize = 4096;
+/// The most that a header's `cwd` may take as JSON, in bytes: any ordinary path fits.
+const CWD_MAX: usize = 6 << 10;
 
 const LAUNCH: &[u8] = b"=== GATE LAUNCH: ";
 const PHASE: &[u8] = b"=== GATE PHASE: ";
@@ -119,6 +121,12 @@ impl Header {
         let text = cwd.to_string_lossy();
         self.lossy |= matches!(text, std::borrow::Cow::Owned(_));
         self.cwd = text.into_owned();
+        // A path of control characters takes six bytes for each: readers would not find the header's end.
+        while serde_json::to_string(&self.cwd).map_or(0, |s| s.len()) > CWD_MAX {
+            let cut = self.cwd.chars().count() / 2;
+            self.cwd = self.cwd.chars().take(cut).collect();
+            self.lossy = true;
+        }
     }
 
     /// The header as the line that is written.
@@ -423,6 +431,18 @@ mod tests {
         assert_eq!(line.iter().filter(|&&b| b == b'\n').count(), 1);
         let text = line.strip_suffix(b"\n").unwrap();
         assert_eq!(serde_json::from_slice::<Header>(body(line_kind(text))).unwrap(), h);
+    }
+
+    #[test]
+    fn the_longest_header_is_one_that_readers_find() {
+        let mut h = header();
+        h.name = "\"".repeat(1024);
+        h.owner = Some("o".repeat(64));
+        h.nested_in = Some("\"".repeat(1024));
+        let command: Vec<OsString> = (0..100).map(|_| "\u{1}".repeat(1000).into()).collect();
+        h.set_command(&command, std::path::Path::new(&"/\u{1}".repeat(2047)));
+        assert!(h.command_truncated && h.lossy);
+        assert!(h.line().len() <= 16 << 10, "{}", h.line().len());
     }
 
     #[test]

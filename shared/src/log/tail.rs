@@ -28,7 +28,7 @@ pub struct Tail {
 /// When the log cannot be read.
 pub fn tail(log: &LogFile, n: usize) -> io::Result<Tail> {
     let (from, to) = (log.header_len, log.output_end());
-    let mut window = FIRST_LOOK.max(n as u64 * 128).min(WINDOW);
+    let mut window = FIRST_LOOK.max((n as u64).saturating_mul(128)).min(WINDOW);
     loop {
         let begin = to.saturating_sub(window).max(from.min(to));
         let bytes = read_between(&log.file, begin, to)?;
@@ -62,7 +62,7 @@ fn lines_of(bytes: &[u8], n: usize, cut: bool) -> Vec<String> {
     if body.is_empty() {
         return if bytes.is_empty() || n == 0 { vec![] } else { vec![String::new()] };
     }
-    let mut found: Vec<String> = Vec::with_capacity(n);
+    let mut found: Vec<String> = Vec::with_capacity(n.min(64));
     let mut end = body.len();
     while found.len() < n {
         let start = memchr::memrchr(b'\n', &body[..end]).map(|at| at + 1);

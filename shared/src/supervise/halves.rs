@@ -116,6 +116,9 @@ impl Role for JobHalf {
     }
 
     fn unpublish(&mut self) {
+        // A job whose log was deleted has one again before its PID file goes: in between a reader would find nothing,
+        // or the run before it.
+        self.record.rehome();
         self.record.unpublish();
     }
 

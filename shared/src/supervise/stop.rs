@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 const ANSWER: Duration = Duration::from_secs(2);
 /// What an end takes beyond its bound: the record's writing, a busy machine.
 const SLACK: Duration = Duration::from_secs(10);
+/// About what a record takes, in bytes.
+const RECORD: u64 = 8 << 10;
 /// The longest sleep between two looks where the kernel cannot wake us.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a reader's probe of a lock may take before it is tried again.
@@ -188,8 +190,10 @@ impl Stop<'_> {
                             return Ok(self.survivors("it was still there after the grace and five seconds"));
                         }
                     }
-                    Look::Silent if cannot_record(half.pid).is_some() => {
-                        let cause = cannot_record(half.pid).unwrap_or_default();
+                    // The supervisor has been told to try again. If the record has room for others and none for it (a
+                    // limit on file sizes that it inherited), it gives way like one that is stuck.
+                    Look::Silent if Instant::now() >= patience && !self.has_room() => {
+                        let cause = cannot_record(half.pid).unwrap_or_else(|| "no room".to_owned());
                         return Err(Failure::cannot(
                             format!("stop {}", self.job.name),
                             format!("it has ended, but its end cannot be recorded: {cause}"),
@@ -214,6 +218,18 @@ impl Stop<'_> {
         match self.look()? {
             Look::Over(state, footer) => Ok(over(state, footer.as_deref())),
             _ => self.by_evidence(processes, &watch, over),
+        }
+    }
+
+    /// Whether this process could write a record where the supervisor could not.
+    fn has_room(&self) -> bool {
+        let stuck = supervisors(self.job).first().is_some_and(|half| cannot_record(half.pid).is_some());
+        let Some(log) = self.job.log.as_ref().filter(|_| stuck) else { return true };
+        let Ok(Some((file, stat))) = self.dir.open_file(&log.name.file(), OFlags::RDWR) else { return true };
+        let end = u64::try_from(stat.st_size).unwrap_or(0);
+        match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::KEEP_SIZE, end, RECORD) {
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => true,
+            Err(_) => false,
         }
     }
 
@@ -259,6 +275,36 @@ impl Stop<'_> {
             .map(|(i, _)| i)
             .filter(|i| all.find(*i).is_some_and(process::Stat::is_alive))
             .collect()
+    }
+
+    /// Neither a supervisor nor a header: what is left is a PID file, honoured like anybody's, or a lock that somebody
+    /// else holds.
+    fn without_header(&self) -> Result<Stopped> {
+        match contract::reread(self.dir, self.here, self.job)? {
+            Some(now) if now.is_foreign() => stop_foreign(self.dir, self.here, &now, self.signal, self.grace),
+            Some(now) if now.state.is_running() => Ok(Stopped::Survivors(self.strangers(&now))),
+            Some(now) => Ok(Stopped::AlreadyOver(now.state)),
+            None => Ok(Stopped::AlreadyOver(State { status: contract::Status::Finished, ..self.job.state })),
+        }
+    }
+
+    /// Who holds a lock of the job's files and is no supervisor of it: for a person, who alone may stop them.
+    fn strangers(&self, job: &Job) -> Vec<String> {
+        let pid_file = job.pid_file.as_ref().filter(|f| f.held).map(|f| (f.stem.pid_file(), f.id.file));
+        let log = job.log.as_ref().filter(|l| l.held).map(|l| (l.name.file(), l.id.file));
+        let all = Snapshot::take().unwrap_or_default();
+        let mut lines = Vec::new();
+        for (file, id) in pid_file.into_iter().chain(log) {
+            let path = self.dir.path_of(&file);
+            let why = format!("it holds the lock of {} and is no supervisor of this job", path.display());
+            let before = lines.len();
+            let holders = all.rows().map(|row| row.pid).filter(|&pid| process::holds_lock(pid, id));
+            lines.extend(holders.map(|pid| format!("{pid} {}: {why}", process::command_line(pid))));
+            if lines.len() == before {
+                lines.push(format!("somebody who cannot be seen from here: {why}"));
+            }
+        }
+        lines
     }
 
     fn look(&self) -> Result<Look> {
@@ -319,6 +365,9 @@ impl Stop<'_> {
         watch: &Watch,
         over: &dyn Fn(State, Option<&Footer>) -> Stopped,
     ) -> Result<Stopped> {
+        if self.job.header().is_none() {
+            return self.without_header();
+        }
         let pid = self.job.pid().unwrap_or(0);
         let log = match self.lock_log(watch)? {
             Locked::Over(state, footer) => return Ok(over(state, footer.as_deref())),
@@ -404,6 +453,9 @@ impl Stop<'_> {
         // The number is about to be anybody's: no file may go on naming it.
         if let Ok(lock) = contract::DirLock::take(self.dir) {
             let _ = contract::clear_pid_file(self.dir, &lock, self.job);
+        }
+        if let Some(now) = contract::reread(self.dir, self.here, self.job)?.filter(|now| now.facts.pid_held) {
+            return Ok(Stopped::Survivors(self.strangers(&now)));
         }
         let state = contract::judge(&contract::Facts {
             footer: self.job.header().map(|_| Outcome::Killed),
@@ -512,9 +564,16 @@ fn write_footer(
 /// and descendants.
 fn stop_foreign(dir: &RunDir, here: &Here, job: &Job, signal: i32, grace: Duration) -> Result<Stopped> {
     let name = &job.name;
-    let Some(pid) = job.pid_file.as_ref().and_then(contract::PidFile::pid) else {
-        return Ok(Stopped::AlreadyOver(job.state));
+    let over = || Stopped::AlreadyOver(State { status: contract::Status::Finished, ..job.state });
+    let Some((file, pid)) = job.pid_file.as_ref().and_then(|f| f.pid().map(|pid| (f, pid))) else {
+        return Ok(over());
     };
+    // Who bears the number now is settled first; what is looked at afterwards counts only if it still does.
+    let Some(stat) = process::read_stat(pid).filter(process::Stat::is_alive) else { return Ok(over()) };
+    let leader = Ident { pid, start: stat.start };
+    if !contract::is_meant(file, job.log.as_ref(), &stat) {
+        return Ok(over());
+    }
     if process::self_and_ancestors().contains(&pid) {
         return Err(Failure::usage(
             format!("stop {name}"),
@@ -530,8 +589,9 @@ fn stop_foreign(dir: &RunDir, here: &Here, job: &Job, signal: i32, grace: Durati
         .hint(format!("kill it yourself: {pid}, {}", process::command_line(pid)))
         .code(Code::Survivors));
     }
-    let Some(stat) = process::read_stat(pid) else { return Ok(Stopped::AlreadyOver(job.state)) };
-    let leader = Ident { pid, start: stat.start };
+    if !leader.is_alive() {
+        return Ok(over());
+    }
     let never = process::self_and_ancestors();
     let grace_over = Instant::now() + grace;
     let give_up = grace_over + BOUND;

@@ -1,7 +1,7 @@
 //! What every tool is called with, and the settings that flags, TB_ variables and their older names share
 //! (CONTRACT.md §10): a flag beats the TB_ variable, which beats the older name.
 
-use super::{Code, Color, Failure, Result, parse_duration};
+use super::{Code, Color, Failure, LONGEST, Result, parse_duration};
 use crate::contract::{Job, Listing, Name, RunDir, Scope};
 use crate::process::Here;
 use std::ffi::OsString;
@@ -187,8 +187,10 @@ fn setting(flag: Option<Duration>, names: &[(&str, Duration)], default: Duration
         let number = text.trim();
         let bare = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
         let parsed = match number.parse::<f64>() {
-            Ok(number) if bare => Duration::try_from_secs_f64(number * unit.as_secs_f64())
-                .map_err(|_| format!("'{text}' is no duration")),
+            Ok(number) if bare => {
+                let seconds = Duration::try_from_secs_f64(number * unit.as_secs_f64());
+                Ok(seconds.map_or(LONGEST, |d| d.min(LONGEST)))
+            }
             _ => parse_duration(&text),
         };
         return parsed.map_err(|why| Failure::usage(format!("use {name}"), why));

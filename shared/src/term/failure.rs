@@ -1,8 +1,8 @@
 //! Messages: what was being done, to what, why it failed, and what to do next.
 
-use super::Code;
+use super::{Code, visible};
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 /// A failure with everything that a person needs: `cannot VERB OBJECT: cause`, then what to do.
 #[derive(Debug)]
@@ -51,16 +51,22 @@ impl Failure {
     /// Prints the failure on standard error in the form that all tools share.
     pub fn print(&self, tool: &str) {
         say(tool, &self.message);
-        let mut err = std::io::stderr().lock();
         for hint in &self.hints {
-            // Standard error may be closed or full: there is nobody left to tell.
-            let _ = writeln!(err, "  {hint}");
+            say_plain(&format!("  {hint}"));
         }
     }
 }
 
 /// One line for a person on standard error: `TOOL: MESSAGE`. Never fails: there is nobody to tell.
 pub fn say(tool: &str, message: &str) {
-    let line = format!("{tool}: {message}\n");
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    say_plain(&format!("{tool}: {message}"));
+}
+
+/// One line on standard error as it is, but for control characters before a terminal: what is quoted of names and
+/// command lines must not drive it.
+pub fn say_plain(line: &str) {
+    let mut err = std::io::stderr().lock();
+    let line = if err.is_terminal() { visible(line) } else { line.into() };
+    // Standard error may be closed or full: there is nobody left to tell.
+    let _ = err.write_all(format!("{line}\n").as_bytes());
 }

@@ -11,9 +11,9 @@ mod visible;
 
 pub use code::{Code, worst};
 pub use common::{Common, Context, Names, heartbeat, kill_grace, owner, quoted, wait_timeout};
-pub use failure::{Failure, Result, say};
+pub use failure::{Failure, Result, say, say_plain};
 pub use main::{main, parse};
 pub use out::{Color, Out};
 pub use signals::parse_signal;
-pub use units::{human_duration, parse_duration, parse_size};
+pub use units::{LONGEST, human_duration, parse_duration, parse_size};
 pub use visible::visible;

@@ -3,7 +3,11 @@
 use jiff::{SignedDuration, SpanRelativeTo};
 use std::time::Duration;
 
-/// Parses `90`, `90s`, `1.5m`, `2h`, `1d`, `1h30m`: a bare number is seconds, a day is 24 hours.
+/// The longest duration, about a hundred years: beyond it nothing waits, and a sum with any clock still fits.
+pub const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Parses `90`, `90s`, `1.5m`, `2h`, `1d`, `1h30m`: a bare number is seconds, a day is 24 hours. What is longer than
+/// [`LONGEST`] is that.
 ///
 /// # Errors
 /// What is wrong with it, in words; negative and non-finite values are refused.
@@ -15,7 +19,7 @@ pub fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
     }
     if t.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
         let seconds: f64 = t.parse().map_err(|_| wrong())?;
-        return Duration::try_from_secs_f64(seconds).map_err(|_| wrong());
+        return Ok(Duration::try_from_secs_f64(seconds).map_or(LONGEST, |d| d.min(LONGEST)));
     }
     // ISO 8601 ("PT1H") and calendar units (months, years) are no durations of ours.
     if t.starts_with(['P', 'p']) || t.contains("mo") || t.contains('y') || t.contains('w') {
@@ -23,7 +27,7 @@ pub fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
     }
     let span: jiff::Span = t.parse().map_err(|_| wrong())?;
     let exact: SignedDuration = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
-    Duration::try_from(exact).map_err(|_| wrong())
+    Duration::try_from(exact).map(|d| d.min(LONGEST)).map_err(|_| wrong())
 }
 
 /// Parses `64K`, `10M`, `2G` (powers of 1024) or a bare number of bytes.
@@ -77,6 +81,14 @@ mod tests {
         assert_eq!(ms("1h30m"), Ok(5_400_000));
         assert_eq!(ms("1h 30m"), Ok(5_400_000));
         assert_eq!(ms("250ms"), Ok(250));
+    }
+
+    #[test]
+    fn what_is_longer_than_anybody_waits_is_the_longest() {
+        for long in ["1000000000000", "9999999999999999999999", &"9".repeat(400), "99999d"] {
+            assert_eq!(parse_duration(long), Ok(LONGEST), "{long}");
+        }
+        assert!(std::time::Instant::now().checked_add(LONGEST * 2).is_some());
     }
 
     #[test]

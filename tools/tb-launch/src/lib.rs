@@ -152,7 +152,9 @@ fn place(
             }
         },
     };
-    if let Some(job) = survey.job.as_ref().filter(|job| job.state.is_running() || job.state.elsewhere) {
+    // What another machine alone can tell stands in the way until somebody who knows has it forgotten by name.
+    let in_the_way = |job: &&Job| job.state.is_running() || (job.state.elsewhere && !job.is_collected());
+    if let Some(job) = survey.job.as_ref().filter(in_the_way) {
         return Err(already_running(job, &name, settings));
     }
     let plain = name.plain_stem().filter(|_| !survey.plain_is_anothers);
@@ -210,7 +212,9 @@ fn tell(cli: &Cli, context: &Context, name: &Name, launched: &Launched) -> Resul
     } else {
         let shown = out.safe(name.as_str()).into_owned();
         out.line(&format!("Launched {shown} [PID: {}]", launched.pid))?;
-        out.line(&format!("Log: {}", log.display()))?;
+        let log = format!("Log: {}", log.display());
+        let log = out.safe(&log).into_owned();
+        out.line(&log)?;
     }
     out.flush()
 }

@@ -106,6 +106,28 @@ fn durations_and_patterns_that_are_none_are_refused() {
 }
 
 #[test]
+fn the_longest_limits_are_limits() {
+    let scene = Scene::new();
+    let long = "9999999999999999999999";
+    let args = ["--limit", long, "--grace", long, "--timeout", long, "--wait", "--name", "x", "--", "true"];
+    scene.tool("tb-launch").args(args).run().ok();
+    scene.assert_quiet();
+}
+
+#[test]
+fn a_job_in_a_directory_whose_name_is_all_control_characters_can_be_read() {
+    let scene = Scene::new();
+    let mut deep = scene.path("deep");
+    for _ in 0..12 {
+        deep.push("\x01".repeat(250));
+    }
+    std::fs::create_dir_all(&deep).expect("our own directory");
+    scene.tool("tb-launch").arg("--cwd").arg(&deep).args(["--wait", "--name", "x", "--", "true"]).run().ok();
+    assert_eq!(scene.status("x")["name"], "x");
+    assert!(scene.status("x")["command"].is_array());
+}
+
+#[test]
 fn help_and_version_are_answers_and_make_nothing() {
     let scene = Scene::new();
     let before = scene.files();

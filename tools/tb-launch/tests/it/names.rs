@@ -8,7 +8,7 @@ fn pid_of(scene: &Scene, name: &str) -> u64 {
 }
 
 #[test]
-fn g02_g04_g05_files_are_named_by_the_test_and_hold_what_others_read() {
+fn g02_g04_g05_g09_files_are_named_by_the_test_and_hold_what_others_read() {
     let scene = Scene::new();
     let out = scene.launch("tests/unit/test_foo.py", "await go");
     let pid = pid_of(&scene, "tests/unit/test_foo.py");

@@ -1,0 +1,4 @@
+//! What tb-clean forgets, and what it never touches.
+
+mod forgets;
+mod refusals;

@@ -1,0 +1,6 @@
+//! What tb-kill stops, and what it never signals.
+
+mod foreign;
+mod owners;
+mod refusals;
+mod stops;

@@ -1,0 +1,43 @@
+//! Whose jobs are seen.
+
+use tb_tests::Scene;
+
+#[test]
+fn t29_t30_an_owner_sees_its_own_jobs_only() {
+    let scene = Scene::new();
+    for (owner, name) in [(Some("ann"), "a"), (Some("bob"), "b"), (None, "n")] {
+        let flags = owner.map(|o| ["--owner", o]).into_iter().flatten();
+        scene
+            .tool("tb-launch")
+            .args(flags)
+            .args(["--name", name, "--"])
+            .args(scene.fixture_argv("hold"))
+            .run()
+            .ok();
+    }
+    let names = |flags: &[&str], env: &str| {
+        scene.tool("tb-status").arg("--names").args(flags).env("TB_OWNER", env).run().ok().stdout
+    };
+    assert_eq!(names(&[], ""), "n\n");
+    assert_eq!(names(&["--owner", "ann"], ""), "a\n");
+    assert_eq!(names(&[], "bob"), "b\n");
+    assert_eq!(names(&["--owner", "ann"], "bob"), "a\n", "a flag beats the variable");
+    assert_eq!(names(&["--all-owners"], "bob"), "a\nb\nn\n");
+    assert_eq!(names(&[], "eve"), "");
+    // A name outside the scope is not tracked, and the message does not tell of it.
+    for (name, env) in [("a", ""), ("n", "ann"), ("b", "ann")] {
+        let out = scene.tool("tb-status").arg(name).env("TB_OWNER", env).run().expect(4);
+        let inside = if env == "ann" { "running: a\n" } else { "running: n\n" };
+        assert!(out.stderr.contains(inside), "{out}");
+    }
+    scene.tool("tb-status").args(["--all-owners", "b"]).run().expect(3);
+    scene.tool("tb-kill").args(["--all", "--all-owners"]).run().ok();
+}
+
+#[test]
+fn a_jobs_own_commands_are_its_owners() {
+    let scene = Scene::new();
+    let argv = ["--name", "outer", "--", "sh", "-c", "tb-launch --name inner -- true && tb-wait inner"];
+    scene.tool("tb-launch").args(["--owner", "ann", "--wait"]).args(argv).run().ok();
+    assert_eq!(scene.status("inner")["owner"], "ann");
+}
