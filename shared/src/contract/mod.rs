@@ -9,6 +9,7 @@ mod files;
 mod job;
 mod lock;
 mod name;
+mod queue;
 mod records;
 mod state;
 
@@ -18,6 +19,7 @@ pub use files::{FileId, LogEnd, LogFile, PidContent, PidFile, read_log, read_pid
 pub use job::{Job, Listing, Scope, Survey, find, is_meant, list, of_log, reread, survey};
 pub use lock::{DirLock, Probe, probe};
 pub use name::{LogName, Name, Stem};
+pub use queue::{Ticket, is_waited};
 pub use records::{
     Footer, Header, Leaks, Leftover, Line, Outcome, Reason, Stopping, Supervisor, TerminalMarker, VERSION,
     collected_line, line_kind, new_job_id, now, rfc3339, stamp,

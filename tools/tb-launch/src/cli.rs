@@ -14,6 +14,7 @@ Examples:
   tb-launch --name gate -- make gate                   any command
   tb-launch -- ./long-check.sh                         under the next handle: job_1, job_2, …
   tb-launch --wait --timeout 10m tests/a.py            and wait: its verdict is the exit status
+  tb-launch --max-live 2 --queue tests/a.py            when fewer than two jobs run here
   tb-launch --limit 8m --leaks fail tests/a.py         at most 8 minutes, and nothing may be left running
 
 The interpreter is $TB_PYTHON, .venv/bin/python, $VIRTUAL_ENV/bin/python, python3 or python, the first there is.
@@ -24,7 +25,8 @@ outlives a command, or its whole cgroup (CI steps, agents' sandboxes, systemd un
 
 A job must not open /dev/stderr or /dev/stdout with `>`: that cuts its log. `>&2` and `>>` do not.
 
-Exit status: 0 launched, 2 bad usage or no such test file, 3 the name already runs, 125 the tool failed, 126 not
+Exit status: 0 launched, 2 bad usage or no such test file, 3 the name already runs, 6 too many jobs run, 124 no place
+in the queue became free in time (nothing was launched), 125 the tool failed, 126 not
 executable, 127 not found; with --wait and --foreground the job's: 0 passed, 1 failed, 5 no verdict, 124, 130.";
 
 /// Start a test run in the background.
@@ -52,7 +54,7 @@ pub struct Cli {
     /// Wait until it ends; Ctrl-C detaches, the job goes on
     #[arg(long)]
     pub wait: bool,
-    /// With --wait: at most this long; the job goes on [default: $TB_WAIT_TIMEOUT or 30m]
+    /// With --wait: at most this long, the job goes on; with --queue: for a place [default: $TB_WAIT_TIMEOUT or 30m]
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
     /// Stay attached with heartbeats until it ends; INT, TERM and HUP stop it
@@ -91,6 +93,12 @@ pub struct Cli {
     /// Let it use make's jobserver (with --wait or --foreground)
     #[arg(long)]
     pub jobserver: bool,
+    /// Refuse while this many jobs run in the run directory [default: $TB_MAX_LIVE or no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_live: Option<u64>,
+    /// Wait for a place instead, in order of arrival, at most as long as --timeout says
+    #[arg(long)]
+    pub queue: bool,
     /// pytest's exit status 5, nothing collected, is a pass
     #[arg(long)]
     pub allow_empty: bool,

@@ -1,6 +1,7 @@
 //! `tb-launch`: start a job in the background.
 
 mod attached;
+mod cap;
 pub mod cli;
 mod command;
 mod environment;
@@ -41,6 +42,11 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
     let mut lock = DirLock::take(&dir)?;
     lock.check_that_locks_work(&dir)?;
     let chosen = settings.name.clone().or(command.name.clone());
+    if let Some(name) = chosen.clone().filter(|_| cli.queue) {
+        // A name that runs is refused at once, not after a wait.
+        place(&dir, &here, &mut lock, Some(name), &settings)?;
+    }
+    let (mut lock, ticket) = settings.cap.pass(&dir, &here, &nesting, lock)?;
     let (name, stem, survey) = place(&dir, &here, &mut lock, chosen, &settings)?;
     let policy =
         Policy { grace: settings.grace, leaks: cli.leaks, allow_empty: cli.allow_empty, dump: cli.dump };
@@ -60,7 +66,7 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
         shared: cli.shared,
     };
     let launched = supervise::launch(&dir, &survey, plan, &lock, &here)?;
-    drop(lock);
+    drop((lock, ticket));
     let context = Context {
         path: path.clone(),
         dir: Some(dir),
@@ -87,6 +93,7 @@ struct Settings {
     grace: std::time::Duration,
     spare: Option<Spare>,
     waiting: attached::Waiting,
+    cap: cap::Cap,
     /// What leads another tool to the same place, to be put before a name.
     place: String,
 }
@@ -114,17 +121,16 @@ impl Settings {
             }
         };
         let grace = term::kill_grace(cli.grace)?;
+        let owner = term::owner(cli.common.owner.as_deref())?;
+        let timeout = term::wait_timeout(cli.timeout)?;
         Ok(Settings {
             name,
-            owner: term::owner(cli.common.owner.as_deref())?,
+            cap: cap::Cap::of(cli, timeout, owner.clone(), place_flags(cli))?,
+            owner,
             grace,
             spare,
             place: place_flags(cli),
-            waiting: attached::Waiting {
-                timeout: term::wait_timeout(cli.timeout)?,
-                heartbeat: term::heartbeat(None)?,
-                grace,
-            },
+            waiting: attached::Waiting { timeout, heartbeat: term::heartbeat(None)?, grace },
         })
     }
 }
