@@ -22,6 +22,6 @@ pub use name::{LogName, Name, Stem};
 pub use queue::{Ticket, is_waited};
 pub use records::{
     Footer, Header, Leaks, Leftover, Line, Outcome, Reason, Stopping, Supervisor, TerminalMarker, VERSION,
-    collected_line, line_kind, new_job_id, now, rfc3339, stamp,
+    collected_line, hook_line, line_kind, new_job_id, now, rfc3339, stamp,
 };
 pub use state::{Facts, Foreign, Place, State, Status, VerdictSource, judge};

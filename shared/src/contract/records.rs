@@ -279,6 +279,11 @@ impl Stopping {
     }
 }
 
+/// The line that says what became of the exit hook.
+pub fn hook_line<T: Serialize>(what: &T) -> Vec<u8> {
+    record(HOOK, what)
+}
+
 /// The line that says a job's results were collected.
 pub fn collected_line(job: &str) -> Vec<u8> {
     [COLLECTED, job.as_bytes(), END, b"\n"].concat()

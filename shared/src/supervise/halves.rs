@@ -5,6 +5,7 @@
 //! single-threaded, subreapers, and in sessions of their own.
 
 use super::acting::{Acting, End, Known, Role, sleep_on};
+use super::hook::{self, Hook};
 use super::machine::{Ask, LeaderEnd, verdict};
 use super::record::Record;
 use super::tree::{SPARED, Tree};
@@ -21,12 +22,24 @@ use std::time::{Duration, Instant};
 const RETRY: Duration = Duration::from_secs(5);
 /// How many requests that were passed on to the monitor the front remembers.
 const PASSED_ON: usize = 8;
+/// The value by which the monitor sends its front away: as a request it asks for nothing.
+const GO_AWAY: i32 = 0;
+/// How long a front may take to go.
+const GOING: Duration = Duration::from_secs(1);
 /// Room for words about as many leaks as a record lists: the kernel's default holds half of them.
 const PIPE: usize = 1 << 20;
+
+/// What a half has to do with but processes.
+pub(super) struct Files {
+    pub record: Record,
+    pub hook: Option<Hook>,
+}
 
 /// A half of a job: it has the job's two files.
 pub(super) struct JobHalf {
     record: Record,
+    /// What is called at the end.
+    hook: Option<Hook>,
     /// To the front; `None` in the front itself.
     twin: Option<File>,
     /// Where a leader that could not execute its command has left errno; empty if it could.
@@ -34,20 +47,16 @@ pub(super) struct JobHalf {
 }
 
 /// The monitor's life, from the leader's start to the record.
-pub(super) fn monitor(known: Known, record: Record, signals: SignalFd, twin: File, exec_error: File) -> ! {
-    let role = JobHalf { record, twin: Some(twin), exec_error: Some(exec_error) };
+pub(super) fn monitor(known: Known, files: Files, signals: SignalFd, twin: File, exec_error: File) -> ! {
+    let Files { record, hook } = files;
+    let role = JobHalf { record, hook, twin: Some(twin), exec_error: Some(exec_error) };
     Acting::new(known, role, signals).live(vec![], vec![])
 }
 
 /// The front's life: asleep until the monitor has died, then whatever is left to do. The leader in `known` is not
 /// known yet.
-pub(super) fn front(
-    mut known: Known,
-    mut record: Record,
-    signals: SignalFd,
-    words: &File,
-    monitor: i32,
-) -> ! {
+pub(super) fn front(mut known: Known, files: Files, signals: SignalFd, words: &File, monitor: i32) -> ! {
+    let Files { mut record, hook } = files;
     // A child's number is ours until we wait for it, so this handle is the monitor's.
     let handle = process::read_stat(monitor)
         .and_then(|stat| Handle::open(Ident { pid: monitor, start: stat.start }).ok().flatten());
@@ -59,6 +68,8 @@ pub(super) fn front(
         };
         // A request to this half is one to the job: the monitor acts.
         let value = match heard.signal {
+            // All is recorded, and nothing may be locked while the hook runs.
+            sys::REQUEST if heard.pid == monitor && heard.value == GO_AWAY => sys::exit_now(0),
             sys::REQUEST => heard.value,
             libc::SIGCHLD => continue,
             _ => Request { signal: libc::SIGTERM, grace: known.policy.grace }.value(),
@@ -82,7 +93,7 @@ pub(super) fn front(
         sys::exit_now(0);
     }
     known.leader = Ident { pid: record.header.pid, start: record.header.start };
-    let role = JobHalf { record, twin: None, exec_error: None };
+    let role = JobHalf { record, hook, twin: None, exec_error: None };
     // What the monitor was asked and did not live to say that it had heard is still asked.
     let unheard = if told.stop.is_none() { passed_on } else { vec![] };
     let (acting, actions) = Acting::resume(known, role, signals, told);
@@ -90,6 +101,21 @@ pub(super) fn front(
 }
 
 impl JobHalf {
+    /// Calls the hook, once nothing of the job is locked any more. Whatever comes of it, the job's end stands.
+    fn call_hook(self, hook: &Hook, footer: &Footer, signals: &SignalFd) {
+        let front = self.record.header.supervisors.first().map(|&(pid, start)| Ident { pid, start });
+        if self.twin.is_some()
+            && let Some(Ok(Some(front))) = front.map(Handle::open)
+            && front.request(GO_AWAY).is_ok()
+        {
+            sleep_on(&[front.fd()], Some(GOING));
+        }
+        let closed = self.record.close();
+        if let Some(trouble) = hook.run(footer, &closed.log_path(), closed.unread(), signals) {
+            closed.add_hook_line(&trouble);
+        }
+    }
+
     /// A front that somebody stopped would stay for ever: it is woken to see that all is over.
     fn wake_twin(&self) {
         if self.twin.is_some()
@@ -178,6 +204,9 @@ impl Role for JobHalf {
         self.tell(&Word::Recorded);
         self.wake_twin();
         self.record.sync();
+        if let Some(hook) = self.hook.take().filter(|_| hook::is_called_by(footer.outcome)) {
+            self.call_hook(&hook, &footer, signals);
+        }
         sys::exit_now(0)
     }
 }

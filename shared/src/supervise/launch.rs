@@ -6,6 +6,7 @@
 //! and a failed exec has left its errno there. L sleeps only once: each hand-over costs a launch a turn of the
 //! scheduler.
 
+use super::hook::Hook;
 use super::machine::Policy;
 use super::record::{Record, new_log, new_pid};
 use super::stall::StallLimits;
@@ -56,6 +57,8 @@ pub struct Plan {
     pub limit: Option<Duration>,
     /// How long it may make no progress.
     pub stall: StallLimits,
+    /// What is called at its end.
+    pub hook: Option<Hook>,
     /// Whether files follow the umask instead of being private.
     pub shared: bool,
 }
@@ -147,7 +150,7 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
     let mut command = command(&plan, dir, &job);
     command.stdio = [Some(null.as_raw_fd()), Some(leader_log.as_raw_fd()), Some(leader_log.as_raw_fd())];
     let own_dir = dir.duplicate().map_err(|e| failure("use the run directory", e))?;
-    let Plan { name, stem, newest, policy, spare, limit, stall, shared, .. } = plan;
+    let Plan { name, stem, newest, policy, spare, limit, stall, hook, shared, .. } = plan;
     let stall = stall.watch(vec![leader_log.try_clone().map_err(|e| failure_of(&name, "watch the log", e))?]);
     let log_name = LogName { stem: stem.clone(), stamp: String::new(), sequence: 1 };
     let record = Record { dir: own_dir, header, stem, log_name, log, pid_file, shared, replaced: false };
@@ -167,6 +170,7 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
             spare,
             limit,
             stall,
+            hook,
             reply,
             lock: lock.fd().as_raw_fd(),
             started_at,

@@ -10,6 +10,7 @@ mod dump;
 mod evidence;
 mod guard;
 mod halves;
+mod hook;
 mod launch;
 mod machine;
 mod record;
@@ -22,6 +23,7 @@ mod words;
 
 pub use evidence::{Evidence, belongs};
 pub use guard::{GuardEnd, GuardPlan, Heartbeat, guard};
+pub use hook::Hook;
 pub use launch::{ExecFailure, Launched, Nesting, Plan, launch, nesting};
 pub use machine::{ABORT, Action, Ask, BOUND, Event, LINGER, LeaderEnd, Machine, Policy, Timer, verdict};
 pub use request::Request;

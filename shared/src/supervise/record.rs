@@ -1,10 +1,14 @@
 //! A live job's two files in its supervisor's hands: the PID file that goes before the leader is waited for, the
 //! log's last lines, whatever has become of the log and of the disk.
 
-use crate::contract::{DirEntry, Footer, Header, LogName, RunDir, Stem, Stopping, now, read_log, stamp};
+use super::hook::Trouble;
+use crate::contract::{
+    DirEntry, Footer, Header, LogName, RunDir, Stem, Stopping, hook_line, now, read_log, stamp,
+};
 use crate::process::FileRef;
 use jiff::Timestamp;
 use rustix::fs::{OFlags, fstat};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -247,6 +251,11 @@ impl Record {
         Ok(())
     }
 
+    /// Gives the files up: their locks are free when this returns, as far as this process holds them.
+    pub(super) fn close(self) -> Closed {
+        Closed { dir: self.dir, log_name: self.log_name }
+    }
+
     /// Makes the record last: after waiters were woken, not before.
     pub(super) fn sync(&self) {
         // The record is written; that it may not survive a power cut is nothing anybody could act on now.
@@ -272,6 +281,34 @@ pub(super) fn new_log(job: &str) -> String {
 /// `.new-<job>.pid`
 pub(super) fn new_pid(job: &str) -> String {
     format!(".new-{job}.pid")
+}
+
+/// A finished job's log, no longer held.
+pub(super) struct Closed {
+    dir: RunDir,
+    log_name: LogName,
+}
+
+impl Closed {
+    /// The log's path, absolute.
+    pub(super) fn log_path(&self) -> OsString {
+        self.dir.absolute().join(self.log_name.file()).into()
+    }
+
+    /// How many lines of its output nobody has read yet, where that can be told.
+    pub(super) fn unread(&self) -> Option<u64> {
+        None
+    }
+
+    /// Says what became of the hook, in one line behind the record.
+    pub(super) fn add_hook_line(&self, trouble: &Trouble) {
+        if let Ok(Some((mut log, _))) =
+            self.dir.open_file(&self.log_name.file(), OFlags::WRONLY | OFlags::APPEND)
+        {
+            // The job's end stands without it.
+            let _ = log.write_all(&hook_line(trouble));
+        }
+    }
 }
 
 /// Gives a new log its name: stamped with this time, or with the newest log's of the stem if the clock stands

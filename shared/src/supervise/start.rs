@@ -5,7 +5,8 @@
 
 use super::COMM;
 use super::acting::{HEARD, Known};
-use super::halves;
+use super::halves::{self, Files};
+use super::hook::Hook;
 use super::machine::Policy;
 use super::record::{Record, new_log, new_pid, publish_log};
 use super::stall::Stall;
@@ -44,6 +45,7 @@ pub(super) struct Start {
     pub spare: Option<Spare>,
     pub limit: Option<Duration>,
     pub stall: Option<Stall>,
+    pub hook: Option<Hook>,
     /// To the launcher.
     pub reply: OwnedFd,
     /// The directory's lock: held by the monitor until the job is published, even if the launcher dies.
@@ -72,7 +74,7 @@ impl Start {
         self,
         leader: Ident,
         started: Instant,
-    ) -> (Known, Record, (File, File, OwnedFd, sys::Command)) {
+    ) -> (Known, Files, (File, File, OwnedFd, sys::Command)) {
         let known = Known {
             policy: self.policy,
             tree: Tree::new(self.spare),
@@ -83,7 +85,11 @@ impl Start {
             stall: self.stall,
             started,
         };
-        (known, self.record, (self.leader_log, self.null, self.reply, self.command))
+        (
+            known,
+            Files { record: self.record, hook: self.hook },
+            (self.leader_log, self.null, self.reply, self.command),
+        )
     }
 
     fn post(&self, reply: &Reply) -> io::Result<()> {
@@ -177,10 +183,10 @@ pub(super) fn become_front(start: Start) -> ! {
     keep.extend(start.stall.iter().flat_map(Stall::fds));
     settle(&keep);
     let nobody = Ident { pid: 0, start: 0 };
-    let (known, record, rest) = start.into_known(nobody, started);
+    let (known, files, rest) = start.into_known(nobody, started);
     // Closed above, all at once: nobody may close the numbers again.
     std::mem::forget((rest, tell));
-    halves::front(known, record, signals, &words, monitor)
+    halves::front(known, files, signals, &words, monitor)
 }
 
 /// The monitor: forks the leader, publishes the job, answers, lets the leader go, and settles.
@@ -224,7 +230,7 @@ fn become_monitor(mut start: Start, tell: OwnedFd) -> ! {
     keep.extend([tell.as_raw_fd(), signals.fd().as_raw_fd(), exec_error.as_raw_fd()]);
     keep.extend(start.stall.iter().flat_map(Stall::fds));
     settle(&keep);
-    let (known, record, rest) = start.into_known(leader, started);
+    let (known, files, rest) = start.into_known(leader, started);
     std::mem::forget(rest);
-    halves::monitor(known, record, signals, tell, exec_error)
+    halves::monitor(known, files, signals, tell, exec_error)
 }

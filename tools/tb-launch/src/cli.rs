@@ -102,6 +102,10 @@ pub struct Cli {
     /// pytest's exit status 5, nothing collected, is a pass
     #[arg(long)]
     pub allow_empty: bool,
+    /// Call `sh -c CMD` after its end, for at most 30 s, if it passed, failed or timed out: with TB_NAME, TB_OUTCOME,
+    /// TB_EXIT_CODE, TB_SIGNAL, TB_LOG and TB_UNREAD_LINES set
+    #[arg(long, value_name = "CMD")]
+    pub on_exit: Option<OsString>,
     /// Create files by the umask, for others to read
     #[arg(long)]
     pub shared: bool,

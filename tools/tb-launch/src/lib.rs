@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use tb_shared::contract::{DirLock, Job, Name, RunDir, Scope, Stem, Survey, find, survey};
 use tb_shared::process::Here;
 use tb_shared::report::{Depth, Report};
-use tb_shared::supervise::{self, Launched, Plan, Policy, Spare, StallLimits};
+use tb_shared::supervise::{self, Hook, Launched, Plan, Policy, Spare, StallLimits};
 use tb_shared::sys;
 use tb_shared::term::{self, Code, Context, Failure, Out, Result, quoted};
 
@@ -56,6 +56,7 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
         stem,
         owner: settings.owner.clone(),
         command: command.argv,
+        hook: cli.on_exit.clone().map(|command| Hook { command, environment: environment.clone() }),
         environment,
         keep_fds: if cli.jobserver { environment::jobserver_fds() } else { vec![] },
         nested_in: nesting.outer.clone(),
