@@ -147,13 +147,13 @@ mod tests {
         assert!(c.await_end_of(1, None).unwrap());
     }
 
+    // That a wait ends with its time is tested with the tool: the alarm is the process's, and a test's thread may not
+    // be the one that it interrupts.
     #[test]
-    fn a_wait_ends_with_the_time_or_with_the_other() {
+    fn a_wait_ends_when_the_other_waits_no_more() {
         let (_place, dir, lock) = queue();
         let a = Ticket::take(&dir, &lock).unwrap();
         let b = Ticket::take(&dir, &lock).unwrap();
-        let soon = Some(Instant::now() + Duration::from_millis(20));
-        assert!(!b.await_end_of(a.number, soon).unwrap());
         let number = a.number;
         let waiter = std::thread::spawn(move || b.await_end_of(number, None).unwrap());
         drop(a);

@@ -24,11 +24,11 @@ pub(super) const HEARD: [i32; 5] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, 
 
 /// What a half is for: whom it tells, where it writes, how it ends.
 pub(super) trait Role {
-    /// A further descriptor that wakes the half.
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        None
+    /// Further descriptors that wake the half.
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
     }
-    /// What came through it.
+    /// What came through them.
     fn news(&mut self) -> Vec<News> {
         Vec::new()
     }
@@ -176,7 +176,7 @@ impl<R: Role> Acting<R> {
             }
             if !self.machine.is_over() {
                 let fds: Vec<BorrowedFd<'_>> =
-                    [self.signals.fd()].into_iter().chain(self.role.fd()).collect();
+                    [self.signals.fd()].into_iter().chain(self.role.fds()).collect();
                 sleep_on(&fds, self.until_next());
             }
         }

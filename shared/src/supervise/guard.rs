@@ -481,8 +481,8 @@ struct GuardHalf {
 }
 
 impl Role for GuardHalf {
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        (!self.ended).then(|| self.socket.as_fd())
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        (!self.ended).then(|| self.socket.as_fd()).into_iter().collect()
     }
 
     fn news(&mut self) -> Vec<News> {

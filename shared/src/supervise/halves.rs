@@ -4,7 +4,8 @@
 //! everything that the monitor had is its child, and it goes on from what it was told, alone. Both are
 //! single-threaded, subreapers, and in sessions of their own.
 
-use super::acting::{Acting, End, Known, Role, sleep_on};
+use super::acting::{Acting, End, Known, News, Role, sleep_on};
+use super::capture::Capture;
 use super::hook::{self, Hook};
 use super::machine::{Ask, LeaderEnd, verdict};
 use super::record::Record;
@@ -16,6 +17,7 @@ use crate::process::{self, Handle, Ident};
 use crate::sys::{self, Children, SignalFd, Which, signal_name};
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// How long a record that cannot be written waits for room.
@@ -33,6 +35,7 @@ const PIPE: usize = 1 << 20;
 pub(super) struct Files {
     pub record: Record,
     pub hook: Option<Hook>,
+    pub capture: Capture,
 }
 
 /// A half of a job: it has the job's two files.
@@ -40,6 +43,8 @@ pub(super) struct JobHalf {
     record: Record,
     /// What is called at the end.
     hook: Option<Hook>,
+    /// What of the output comes through here.
+    capture: Capture,
     /// To the front; `None` in the front itself.
     twin: Option<File>,
     /// Where a leader that could not execute its command has left errno; empty if it could.
@@ -48,15 +53,15 @@ pub(super) struct JobHalf {
 
 /// The monitor's life, from the leader's start to the record.
 pub(super) fn monitor(known: Known, files: Files, signals: SignalFd, twin: File, exec_error: File) -> ! {
-    let Files { record, hook } = files;
-    let role = JobHalf { record, hook, twin: Some(twin), exec_error: Some(exec_error) };
+    let Files { record, hook, capture } = files;
+    let role = JobHalf { record, hook, capture, twin: Some(twin), exec_error: Some(exec_error) };
     Acting::new(known, role, signals).live(vec![], vec![])
 }
 
 /// The front's life: asleep until the monitor has died, then whatever is left to do. The leader in `known` is not
 /// known yet.
 pub(super) fn front(mut known: Known, files: Files, signals: SignalFd, words: &File, monitor: i32) -> ! {
-    let Files { mut record, hook } = files;
+    let Files { mut record, hook, capture } = files;
     // A child's number is ours until we wait for it, so this handle is the monitor's.
     let handle = process::read_stat(monitor)
         .and_then(|stat| Handle::open(Ident { pid: monitor, start: stat.start }).ok().flatten());
@@ -93,7 +98,7 @@ pub(super) fn front(mut known: Known, files: Files, signals: SignalFd, words: &F
         sys::exit_now(0);
     }
     known.leader = Ident { pid: record.header.pid, start: record.header.start };
-    let role = JobHalf { record, hook, twin: None, exec_error: None };
+    let role = JobHalf { record, hook, capture, twin: None, exec_error: None };
     // What the monitor was asked and did not live to say that it had heard is still asked.
     let unheard = if told.stop.is_none() { passed_on } else { vec![] };
     let (acting, actions) = Acting::resume(known, role, signals, told);
@@ -128,6 +133,15 @@ impl JobHalf {
 }
 
 impl Role for JobHalf {
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        self.capture.fds()
+    }
+
+    fn news(&mut self) -> Vec<News> {
+        self.capture.pump(&self.record.log);
+        Vec::new()
+    }
+
     fn tell(&mut self, word: &Word) {
         if let Some(twin) = &self.twin {
             word.tell(twin);
@@ -185,6 +199,9 @@ impl Role for JobHalf {
     /// Writes the record and ends. Where it cannot be written, the log's lock stays and says so, and it is tried
     /// again: a job whose end is not recorded is not over.
     fn finish(mut self, end: End, _tree: &Tree, signals: &SignalFd) -> ! {
+        self.capture.finish(&self.record.log);
+        // Output that the log could not take is as much gone as a beginning that was cut away.
+        self.record.replaced |= self.capture.lost;
         let mut footer = footer(end, &self.record);
         while let Err(cause) = self.record.finish(&mut footer) {
             let cause = match cause.raw_os_error() {

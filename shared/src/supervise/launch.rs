@@ -6,6 +6,7 @@
 //! and a failed exec has left its errno there. L sleeps only once: each hand-over costs a launch a turn of the
 //! scheduler.
 
+use super::capture::CaptureWish;
 use super::hook::Hook;
 use super::machine::Policy;
 use super::record::{Record, new_log, new_pid};
@@ -26,7 +27,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,6 +60,8 @@ pub struct Plan {
     pub stall: StallLimits,
     /// What is called at its end.
     pub hook: Option<Hook>,
+    /// What of its output goes through the supervisor.
+    pub capture: CaptureWish,
     /// Whether files follow the umask instead of being private.
     pub shared: bool,
 }
@@ -148,7 +151,9 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
     };
     header.set_command(&plan.command, &std::env::current_dir().unwrap_or_else(|_| PathBuf::from("?")));
     let mut command = command(&plan, dir, &job);
-    command.stdio = [Some(null.as_raw_fd()), Some(leader_log.as_raw_fd()), Some(leader_log.as_raw_fd())];
+    let (capture, ends) = plan.capture.open().map_err(|e| failure("capture the output", e))?;
+    let end = |own: &Option<OwnedFd>| Some(own.as_ref().map_or(leader_log.as_raw_fd(), AsRawFd::as_raw_fd));
+    command.stdio = [Some(null.as_raw_fd()), end(&ends.stdout), end(&ends.stderr)];
     let own_dir = dir.duplicate().map_err(|e| failure("use the run directory", e))?;
     let Plan { name, stem, newest, policy, spare, limit, stall, hook, shared, .. } = plan;
     let stall = stall.watch(vec![leader_log.try_clone().map_err(|e| failure_of(&name, "watch the log", e))?]);
@@ -164,6 +169,8 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
         let start = Start {
             record,
             leader_log,
+            capture,
+            ends,
             null,
             command,
             policy,
@@ -187,7 +194,7 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
             return Err(Failure::cannot(format!("start a supervisor for {name}"), e));
         }
     };
-    drop((reply, leader_log, null, command, spare));
+    drop((reply, leader_log, null, command, spare, capture, ends));
     let outcome = attend(answer.into(), &record);
     if outcome.is_err() {
         // The halves end now: once they have, nobody but this process can say what is left.

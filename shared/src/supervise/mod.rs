@@ -6,6 +6,7 @@
 //! outside.
 
 mod acting;
+mod capture;
 mod dump;
 mod evidence;
 mod guard;
@@ -21,6 +22,7 @@ mod stop;
 mod tree;
 mod words;
 
+pub use capture::CaptureWish;
 pub use evidence::{Evidence, belongs};
 pub use guard::{GuardEnd, GuardPlan, Heartbeat, guard};
 pub use hook::Hook;

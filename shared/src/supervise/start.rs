@@ -5,6 +5,7 @@
 
 use super::COMM;
 use super::acting::{HEARD, Known};
+use super::capture::{Capture, LeaderEnds};
 use super::halves::{self, Files};
 use super::hook::Hook;
 use super::machine::Policy;
@@ -38,6 +39,9 @@ pub(super) struct Start {
     pub record: Record,
     /// The leader's stdout and stderr.
     pub leader_log: File,
+    /// What goes through the supervisor.
+    pub capture: Capture,
+    pub ends: LeaderEnds,
     /// The leader's stdin.
     pub null: File,
     pub command: sys::Command,
@@ -74,7 +78,7 @@ impl Start {
         self,
         leader: Ident,
         started: Instant,
-    ) -> (Known, Files, (File, File, OwnedFd, sys::Command)) {
+    ) -> (Known, Files, (LeaderEnds, File, File, OwnedFd, sys::Command)) {
         let known = Known {
             policy: self.policy,
             tree: Tree::new(self.spare),
@@ -87,8 +91,8 @@ impl Start {
         };
         (
             known,
-            Files { record: self.record, hook: self.hook },
-            (self.leader_log, self.null, self.reply, self.command),
+            Files { record: self.record, hook: self.hook, capture: self.capture },
+            (self.ends, self.leader_log, self.null, self.reply, self.command),
         )
     }
 
@@ -181,6 +185,7 @@ pub(super) fn become_front(start: Start) -> ! {
     let mut keep = start.record.fds();
     keep.extend([words.as_raw_fd(), signals.fd().as_raw_fd()]);
     keep.extend(start.stall.iter().flat_map(Stall::fds));
+    keep.extend(start.capture.raw_fds());
     settle(&keep);
     let nobody = Ident { pid: 0, start: 0 };
     let (known, files, rest) = start.into_known(nobody, started);
@@ -229,6 +234,7 @@ fn become_monitor(mut start: Start, tell: OwnedFd) -> ! {
     let mut keep = start.record.fds();
     keep.extend([tell.as_raw_fd(), signals.fd().as_raw_fd(), exec_error.as_raw_fd()]);
     keep.extend(start.stall.iter().flat_map(Stall::fds));
+    keep.extend(start.capture.raw_fds());
     settle(&keep);
     let (known, files, rest) = start.into_known(leader, started);
     std::mem::forget(rest);

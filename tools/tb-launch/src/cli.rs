@@ -102,6 +102,12 @@ pub struct Cli {
     /// pytest's exit status 5, nothing collected, is a pass
     #[arg(long)]
     pub allow_empty: bool,
+    /// Begin lines of standard error with `[stderr] `; their order to standard output is then approximate
+    #[arg(long)]
+    pub tag_stderr: bool,
+    /// Give it a terminal for standard output and error, so that it does not buffer
+    #[arg(long)]
+    pub pty: bool,
     /// Call `sh -c CMD` after its end, for at most 30 s, if it passed, failed or timed out: with TB_NAME, TB_OUTCOME,
     /// TB_EXIT_CODE, TB_SIGNAL, TB_LOG and TB_UNREAD_LINES set
     #[arg(long, value_name = "CMD")]

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use tb_shared::contract::{DirLock, Job, Name, RunDir, Scope, Stem, Survey, find, survey};
 use tb_shared::process::Here;
 use tb_shared::report::{Depth, Report};
-use tb_shared::supervise::{self, Hook, Launched, Plan, Policy, Spare, StallLimits};
+use tb_shared::supervise::{self, CaptureWish, Hook, Launched, Plan, Policy, Spare, StallLimits};
 use tb_shared::sys;
 use tb_shared::term::{self, Code, Context, Failure, Out, Result, quoted};
 
@@ -64,6 +64,7 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
         spare: settings.spare,
         limit: cli.limit,
         stall: StallLimits { any: cli.stall, output: None },
+        capture: CaptureWish { tag_stderr: cli.tag_stderr, pty: cli.pty },
         shared: cli.shared,
     };
     let launched = supervise::launch(&dir, &survey, plan, &lock, &here)?;
