@@ -1,0 +1,2 @@
+//! The sweep.
+pub mod argv;
