@@ -149,6 +149,8 @@ pub fn run(options: &Options) -> Result<Swept> {
 
 struct Target {
     found: Found,
+    /// Its session when it was found.
+    sid: i32,
     /// When it was asked to end.
     asked: Option<Instant>,
     killed: bool,
@@ -208,20 +210,17 @@ impl<'a> Sweep<'a> {
     }
 
     /// What was born since the sweep began in a session that is being swept, and was adopted: its parent has died
-    /// of our signal before a picture showed it.
+    /// of our signal before a picture showed it. Only where nobody else of that session was there to be its parent.
     fn newborn(&self, picture: &Picture<'_>) -> Vec<Choice> {
-        let sessions: HashSet<i32> = self
-            .targets
-            .iter()
-            .filter_map(|t| picture.all.find(t.found.ident).map(|row| row.sid).or(Some(t.found.ident.pid)))
-            .filter(|&sid| match picture.all.get(sid) {
-                None => true,
-                Some(leader) => self.known.contains_key(&ident(leader)),
-            })
-            .collect();
-        let rows = picture.all.rows().filter(|row| {
-            row.start >= self.begun
-                && sessions.contains(&row.sid)
+        let is_young = |row: &&Stat| row.start >= self.begun;
+        let mut sessions: HashSet<i32> = self.targets.iter().map(|t| t.sid).collect();
+        for row in picture.all.rows().filter(|row| !is_young(row) && picture.sight.is_alive(row)) {
+            if !self.known.contains_key(&ident(row)) {
+                sessions.remove(&row.sid);
+            }
+        }
+        let rows = picture.all.rows().filter(is_young).filter(|row| {
+            sessions.contains(&row.sid)
                 && has_new_parent(picture, row)
                 && !is_spared(row, &self.never, &self.book)
         });
@@ -363,7 +362,7 @@ fn target(picture: &Picture<'_>, row: &Stat, choice: Choice, now: u64) -> Target
         orphan: choice.orphan,
         done: if dead { Done::Zombie } else { Done::Nothing },
     };
-    Target { found, asked: None, killed: false, denied: false }
+    Target { found, sid: row.sid, asked: None, killed: false, denied: false }
 }
 
 /// Enough of a command line to recognise it by.

@@ -1,0 +1,9 @@
+//! tb-reap-orphans on real process trees.
+
+mod ends;
+mod jobs;
+mod orphans;
+mod places;
+mod scene;
+mod users;
+mod xdist;
