@@ -95,11 +95,14 @@ pub(super) fn choose(
     uid: u32,
     now_ticks: u64,
 ) -> Vec<Choice> {
+    let leaders = unsupervised_leaders(options, book);
+    let is_leader = |row: &Stat| leaders.contains(&Ident { pid: row.pid, start: row.start });
     let mut roots: Vec<Choice> = picture
         .all
         .rows()
-        .filter(|row| row.pid > 1 && !never.contains(&row.pid) && may_be_orphan(picture, row))
-        .filter_map(|row| root(picture, options, book, uid, now_ticks, row))
+        .filter(|row| row.pid > 1 && !never.contains(&row.pid))
+        .filter(|row| may_be_orphan(picture, row) || is_leader(row))
+        .filter_map(|row| root(picture, options, book, (uid, now_ticks), row, is_leader(row)))
         .collect();
     roots.sort_by_key(|root| (root.ident.start, root.ident.pid));
     let mut chosen: Vec<Choice> = Vec::new();
@@ -124,18 +127,23 @@ pub(super) fn below<'a>(picture: &Picture<'a>, pid: i32, never: &HashSet<i32>, b
     picture.all.descend(pid, enter).into_iter().filter(|row| enter(row)).collect()
 }
 
+/// The leaders of jobs without supervisors, where those are asked for.
+fn unsupervised_leaders(options: &Options, book: &Book) -> HashSet<Ident> {
+    if options.unsupervised { book.unsupervised(options.place.root()) } else { HashSet::new() }
+}
+
 /// One process: the cheap questions first, those that need files last.
 fn root(
     picture: &Picture<'_>,
     options: &Options,
     book: &Book,
-    uid: u32,
-    now_ticks: u64,
+    (uid, now_ticks): (u32, u64),
     row: &Stat,
+    is_leader: bool,
 ) -> Option<Choice> {
     let wanted = |row: &Stat| picture.test(row).filter(|test| options.kinds.contains(&test.kind));
     let test = wanted(row);
-    if test.is_none_or(|t| !t.xdist_worker) && !has_new_parent(picture, row) {
+    if test.is_none_or(|t| !t.xdist_worker) && !has_new_parent(picture, row) && !is_leader {
         return None;
     }
     let cwd = picture.sight.cwd(row).filter(|cwd| options.place.holds(cwd))?;
@@ -168,7 +176,8 @@ fn root(
         }
     };
     let is_test = |row: &Stat| wanted(row).is_some() || matches!(ask(row), Verdict::Belonged { .. });
-    let orphan = orphaned(picture, row, &is_test)?;
+    // Who started a job's leader is known: no adopter's name has to be.
+    let orphan = orphaned(picture, row, &is_test).or(is_leader.then_some(Orphan::Unsupervised))?;
     let ident = Ident { pid: row.pid, start: row.start };
     Some(Choice { ident, why, orphan: Some(orphan), cwd: Some(cwd) })
 }

@@ -7,7 +7,7 @@ use crate::contract::{self, Footer, Header, Leaks, LogFile, RunDir, Scope};
 use crate::process::{Here, Ident, Stat};
 use crate::supervise::Evidence;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -163,7 +163,16 @@ pub(super) struct Book {
 impl Book {
     /// A book that begins with this run directory.
     pub(super) fn new(here: Here, run_dir: PathBuf) -> Book {
+        let run_dir = std::path::absolute(&run_dir).unwrap_or(run_dir);
         Book { here, run_dir, shelves: RefCell::default() }
+    }
+
+    /// The leaders of this machine's unsupervised jobs, in the run directory and the one at the top of the tree.
+    pub(super) fn unsupervised(&self, top: Option<&Path>) -> HashSet<Ident> {
+        let mut shelves = vec![self.shelf(&self.run_dir)];
+        shelves.extend(top.map(|top| self.shelf(&top.join(DEFAULT))));
+        let records = shelves.iter().flat_map(|shelf| &shelf.records);
+        records.filter(|r| r.local && r.life == Life::Unsupervised).map(|r| r.leader).collect()
     }
 
     fn shelf(&self, path: &Path) -> Rc<Shelf> {

@@ -3,15 +3,15 @@
 
 use super::Options;
 use super::choose::{Choice, Why, below, choose, is_spared};
+use super::found::{Done, Found, Swept, short, why_left};
 use super::jobs::Book;
-use super::own::{Orphan, has_new_parent};
+use super::own::has_new_parent;
 use super::sight::{Picture, Proc, Sight};
 use crate::process::{self, Facts, Handle, Here, Ident, Snapshot, Stat};
 use crate::supervise::BOUND;
-use crate::term::{Code, Failure, Result, human_duration};
+use crate::term::{Failure, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The longest sleep between two passes.
@@ -23,117 +23,8 @@ const WAITED_FOR: usize = 64;
 /// How long the parent of a dead process may take to wait for it before it is called a zombie.
 const REAPING: Duration = Duration::from_millis(200);
 
-/// What became of a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Done {
-    /// It was only looked at.
-    Nothing,
-    /// It had ended before it was signalled.
-    Gone,
-    /// It ended after TERM.
-    Term,
-    /// It ended after KILL.
-    Kill,
-    /// It is dead, and its parent has not waited for it.
-    Zombie,
-    /// It is still there, and why.
-    Left(String),
-}
-
-/// A process that a sweep found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Who it is.
-    pub ident: Ident,
-    /// Its parent when it was found.
-    pub parent: i32,
-    /// Its parent's command line.
-    pub parent_command: String,
-    /// Its state when it was last seen: `S`, `D`, `Z`, …
-    pub state: char,
-    /// How old it was.
-    pub age: Duration,
-    /// Where it works.
-    pub cwd: Option<PathBuf>,
-    /// Its command line, cut to 256 characters.
-    pub command: String,
-    /// On what evidence it was chosen.
-    pub why: Why,
-    /// Why nobody owns it; `None` for what is below another.
-    pub orphan: Option<Orphan>,
-    /// What became of it.
-    pub done: Done,
-}
-
-impl Found {
-    /// What became of it, in words.
-    pub fn outcome(&self) -> String {
-        match &self.done {
-            Done::Nothing if self.state == 'D' => {
-                "would be stopped, but is uninterruptible (state D)".to_owned()
-            }
-            Done::Nothing => "would be stopped".to_owned(),
-            Done::Gone => "had ended".to_owned(),
-            Done::Term => "stopped by TERM".to_owned(),
-            Done::Kill => "stopped by KILL".to_owned(),
-            Done::Zombie => {
-                format!("a zombie: {} ({}) has to wait for it", self.parent, self.parent_command)
-            }
-            Done::Left(why) => format!("left: {why}"),
-        }
-    }
-
-    /// The evidence, in words.
-    pub fn evidence(&self) -> String {
-        match &self.orphan {
-            Some(orphan) => {
-                format!("{}; {orphan}; parent {} ({})", self.why, self.parent, self.parent_command)
-            }
-            None => self.why.to_string(),
-        }
-    }
-
-    /// One line for a person: PID, age, directory, command, evidence, what was done.
-    pub fn line(&self) -> String {
-        format!(
-            "{}  {}  {}  {}  [{}]  {}",
-            self.ident.pid,
-            human_duration(self.age),
-            self.cwd.as_ref().map_or_else(|| "?".into(), |cwd| cwd.display().to_string()),
-            self.command,
-            self.evidence(),
-            self.outcome()
-        )
-    }
-}
-
-/// What a sweep came to.
-#[derive(Clone, Debug, Default)]
-pub struct Swept {
-    /// The processes that were found, each orphan followed by what was below it.
-    pub found: Vec<Found>,
-    /// Whether it only looked.
-    pub dry_run: bool,
-}
-
-impl Swept {
-    /// How many that had to go are there.
-    pub fn left(&self) -> usize {
-        self.found.iter().filter(|f| matches!(f.done, Done::Nothing | Done::Left(_))).count()
-    }
-
-    /// The exit code.
-    pub fn code(&self) -> Code {
-        match (self.left(), self.dry_run) {
-            (0, _) => Code::Ok,
-            (_, true) => Code::Failed,
-            (_, false) => Code::Survivors,
-        }
-    }
-}
-
-/// Sweeps, and returns when nothing is left or the time is up: twice the grace and five seconds at most, which a
-/// process that appears towards the end of the first grace needs.
+/// Sweeps, and returns when nothing is left, or what is left has not gone within five seconds after its KILL. What
+/// appears during the sweep has a grace of its own; where there is no end of it, twice that time is the limit.
 ///
 /// # Errors
 /// When /proc cannot be read.
@@ -153,7 +44,8 @@ struct Target {
     sid: i32,
     /// When it was asked to end.
     asked: Option<Instant>,
-    killed: bool,
+    /// When it was first killed.
+    killed: Option<Instant>,
     /// The kernel did not let us.
     denied: bool,
 }
@@ -242,25 +134,29 @@ impl<'a> Sweep<'a> {
         Snapshot::take().map_err(|e| Failure::cannot("read /proc", e))
     }
 
-    /// Signals a process, if it still is that one. A refusal is noted.
-    fn signal(&mut self, ident: Ident, signal: i32) {
-        let Ok(Some(handle)) = Handle::open(ident) else { return };
-        let denied = handle.signal(signal).is_err_and(|e| e.raw_os_error() == Some(libc::EPERM));
-        if let Some(&at) = self.known.get(&ident) {
-            self.targets[at].denied |= denied;
+    /// Signals a process, if it still is that one; says whether it was. A refusal is noted.
+    fn signal(&mut self, ident: Ident, signal: i32) -> bool {
+        let Ok(Some(handle)) = Handle::open(ident) else { return false };
+        let sent = handle.signal(signal);
+        if sent.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::EPERM))
+            && let Some(&at) = self.known.get(&ident)
+        {
+            self.targets[at].denied = true;
         }
+        sent.is_ok()
     }
 
     fn until_nothing_is_left(&mut self) -> Result<()> {
         let grace = self.options.grace;
-        let give_up = Instant::now() + 2 * grace + BOUND;
+        let give_up = Instant::now() + 2 * (grace + BOUND);
         let mut quiet = 0;
         let all = loop {
             let all = self.gather()?;
             let living = self.living(&all);
             quiet = if living.is_empty() { quiet + 1 } else { 0 };
-            let refused = !living.is_empty() && living.iter().all(|&at| self.targets[at].denied);
-            if quiet == 2 || refused || Instant::now() >= give_up {
+            let is_hopeless = |t: &Target| t.denied || t.killed.is_some_and(|at| at.elapsed() >= BOUND);
+            let hopeless = !living.is_empty() && living.iter().all(|&at| is_hopeless(&self.targets[at]));
+            if quiet == 2 || hopeless || Instant::now() >= give_up {
                 break all;
             }
             for &at in &living {
@@ -273,7 +169,7 @@ impl<'a> Sweep<'a> {
             }
             let due = |t: &Target| t.asked.is_some_and(|asked| asked.elapsed() >= grace);
             if living.iter().any(|&at| due(&self.targets[at])) {
-                self.hard()?;
+                self.hard(&living)?;
             }
             let next =
                 living.iter().filter_map(|&at| self.targets[at].asked).map(|asked| asked + grace).min();
@@ -291,20 +187,21 @@ impl<'a> Sweep<'a> {
     }
 
     /// KILL to all whose grace is over and to what they have started since.
-    fn hard(&mut self) -> Result<()> {
-        let due = |t: &Target, grace| t.asked.is_none_or(|asked: Instant| asked.elapsed() >= grace);
-        let stop = |sweep: &mut Self, signal| {
-            for at in 0..sweep.targets.len() {
-                if due(&sweep.targets[at], sweep.options.grace) {
-                    sweep.signal(sweep.targets[at].found.ident, signal);
-                    sweep.targets[at].killed |= signal == libc::SIGKILL && !sweep.targets[at].denied;
-                    sweep.targets[at].asked.get_or_insert_with(Instant::now);
-                }
+    fn hard(&mut self, living: &[usize]) -> Result<()> {
+        let grace = self.options.grace;
+        let is_due = |t: &Target| t.asked.is_none_or(|asked| asked.elapsed() >= grace);
+        for &at in living {
+            if is_due(&self.targets[at]) {
+                self.signal(self.targets[at].found.ident, libc::SIGSTOP);
             }
-        };
-        stop(self, libc::SIGSTOP);
-        self.gather()?;
-        stop(self, libc::SIGKILL);
+        }
+        let all = self.gather()?;
+        for at in self.living(&all) {
+            if is_due(&self.targets[at]) && self.signal(self.targets[at].found.ident, libc::SIGKILL) {
+                self.targets[at].asked.get_or_insert_with(Instant::now);
+                self.targets[at].killed.get_or_insert_with(Instant::now);
+            }
+        }
         Ok(())
     }
 
@@ -326,7 +223,7 @@ impl<'a> Sweep<'a> {
                     Done::Left(why_left(row.state, facts.wchan.as_deref(), facts.uid, target.denied))
                 }
                 Some(_) => Done::Zombie,
-                None if target.killed => Done::Kill,
+                None if target.killed.is_some() => Done::Kill,
                 None if target.asked.is_some() => Done::Term,
                 None => Done::Gone,
             };
@@ -362,28 +259,7 @@ fn target(picture: &Picture<'_>, row: &Stat, choice: Choice, now: u64) -> Target
         orphan: choice.orphan,
         done: if dead { Done::Zombie } else { Done::Nothing },
     };
-    Target { found, sid: row.sid, asked: None, killed: false, denied: false }
-}
-
-/// Enough of a command line to recognise it by.
-fn short(command: &str) -> String {
-    match command.char_indices().nth(40) {
-        Some((at, _)) => format!("{}…", &command[..at]),
-        None => command.to_owned(),
-    }
-}
-
-/// Why a process is still there.
-pub(super) fn why_left(state: char, wchan: Option<&str>, uid: Option<u32>, denied: bool) -> String {
-    match (state, uid) {
-        (_, Some(uid)) if denied => format!("another user's (uid {uid}), not ours to signal"),
-        (_, None) if denied => "not ours to signal".to_owned(),
-        ('D', _) => {
-            let place = wchan.map(|w| format!(" in {w}")).unwrap_or_default();
-            format!("uninterruptible (state D{place}): it goes when the kernel lets it")
-        }
-        (state, _) => format!("still alive after KILL (state {state})"),
-    }
+    Target { found, sid: row.sid, asked: None, killed: None, denied: false }
 }
 
 /// Sleeps until all of these processes have ended (of very many, the first), or the time is up.

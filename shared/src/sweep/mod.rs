@@ -8,6 +8,7 @@
 
 pub mod argv;
 mod choose;
+mod found;
 mod jobs;
 mod kill;
 mod own;
@@ -17,7 +18,8 @@ mod sight;
 mod tests;
 
 pub use choose::Why;
-pub use kill::{Done, Found, Swept, run};
+pub use found::{Done, Found, Swept};
+pub use kill::run;
 pub use own::Orphan;
 pub use place::Place;
 

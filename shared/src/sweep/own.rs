@@ -54,6 +54,8 @@ pub enum Orphan {
     },
     /// It leads its session, and an init is its parent.
     Adopted,
+    /// It is the leader of a job, and the supervisors that started it are gone.
+    Unsupervised,
 }
 
 impl fmt::Display for Orphan {
@@ -63,6 +65,7 @@ impl fmt::Display for Orphan {
             Orphan::LeaderGone { leader } => write!(f, "its session's leader {leader} is gone"),
             Orphan::LeaderOrphan { leader } => write!(f, "its session's leader {leader} is an orphan"),
             Orphan::Adopted => f.write_str("it leads its session"),
+            Orphan::Unsupervised => f.write_str("its supervisors are gone"),
         }
     }
 }

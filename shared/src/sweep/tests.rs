@@ -3,8 +3,8 @@
 
 use super::argv::Kind;
 use super::choose::{Choice, Why, choose};
+use super::found::why_left;
 use super::jobs::{Book, Life, Record, Shelf, Verdict, judge};
-use super::kill::why_left;
 use super::own::Orphan;
 use super::sight::{Owner, Picture, Sight, Stream};
 use super::{Options, Place};

@@ -1,6 +1,7 @@
 //! A process as JSON.
 
 use serde::Serialize;
+use tb_shared::sweep::argv::Kind;
 use tb_shared::sweep::{Done, Found};
 
 /// One object a process. Null is "not known".
@@ -43,7 +44,7 @@ impl<'a> Process<'a> {
             age_seconds: found.age.as_secs_f64(),
             cwd: found.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned()),
             command: &found.command,
-            kind: found.why.kind().map(|kind| kind.word()),
+            kind: found.why.kind().map(Kind::word),
             evidence: found.why.to_string(),
             orphan: found.orphan.map(|orphan| orphan.to_string()),
             action,

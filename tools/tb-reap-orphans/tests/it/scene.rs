@@ -4,8 +4,9 @@
 //! is ended by pidfd, after its start time was compared, when the scene is dropped.
 
 use serde_json::{Value, json};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tb_shared::process::{self, Handle, Ident, Snapshot};
 
@@ -19,6 +20,7 @@ pub(crate) struct Scene {
     base: tempfile::TempDir,
     root: PathBuf,
     token: String,
+    hosts: RefCell<Vec<Child>>,
 }
 
 /// Where a process stands (see host.py).
@@ -97,11 +99,10 @@ impl Scene {
         }
         let base = tempfile::Builder::new().prefix("tb-sweep-").tempdir().unwrap();
         let root = base.path().canonicalize().unwrap();
-        std::os::unix::fs::chown(&root, None, None).unwrap();
         std::fs::set_permissions(&root, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         std::fs::create_dir(root.join("w")).unwrap();
         let token = format!("{}-{}", std::process::id(), root.file_name().unwrap().to_string_lossy());
-        Scene { base, root, token }
+        Scene { base, root, token, hosts: RefCell::default() }
     }
 
     /// The work tree.
@@ -224,7 +225,8 @@ impl Scene {
         let output = self.root.join(format!("host-{:?}", Instant::now()).replace(['{', '}', ' ', ':'], ""));
         let out = std::fs::File::create(&output).unwrap();
         let mut host = self.command(Scene::python());
-        host.args([script, &spec]).current_dir("/").stdout(out).spawn().unwrap();
+        let host = host.args([script, &spec]).current_dir("/").stdout(out).spawn().unwrap();
+        self.hosts.borrow_mut().push(host);
         let pids: Vec<i32> = until("the host has started its processes", || {
             serde_json::from_str(std::fs::read_to_string(&output).ok()?.lines().next()?).ok()
         });
@@ -291,6 +293,10 @@ impl Drop for Scene {
             }
             members.into_iter().for_each(end);
             std::thread::sleep(Duration::from_millis(5));
+        }
+        for host in self.hosts.get_mut() {
+            let _ = host.kill();
+            let _ = host.wait();
         }
     }
 }
