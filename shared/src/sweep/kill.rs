@@ -21,7 +21,7 @@ const ROUNDS: usize = 50;
 /// The most processes that are waited for at once: descriptors are few.
 const WAITED_FOR: usize = 64;
 /// How long the parent of a dead process may take to wait for it before it is called a zombie.
-const REAPING: Duration = Duration::from_millis(200);
+const REAPING: Duration = Duration::from_millis(500);
 
 /// Sweeps, and returns when nothing is left, or what is left has not gone within five seconds after its KILL. What
 /// appears during the sweep has a grace of its own; where there is no end of it, twice that time is the limit.
@@ -157,6 +157,10 @@ impl<'a> Sweep<'a> {
             let is_hopeless = |t: &Target| t.denied || t.killed.is_some_and(|at| at.elapsed() >= BOUND);
             let hopeless = !living.is_empty() && living.iter().all(|&at| is_hopeless(&self.targets[at]));
             if quiet == 2 || hopeless || Instant::now() >= give_up {
+                for &at in &living {
+                    // What we cannot end we do not leave stopped either.
+                    self.signal(self.targets[at].found.ident, libc::SIGCONT);
+                }
                 break all;
             }
             for &at in &living {

@@ -9,21 +9,13 @@ use crate::process::Stat;
 use std::fmt;
 
 /// Inits that run as an ordinary process and adopt what is orphaned below them. What runs as PID 1 needs no name.
-const ADOPTERS: [&str; 9] = [
-    "systemd",
-    "tini",
-    "docker-init",
-    "catatonit",
-    "containerd-shim",
-    "dumb-init",
-    "conmon",
-    "s6-svscan",
-    // Debian's name for the same program as PID 1 of `podman run --init`.
-    "podman-init",
-];
-/// Further programs that do an init's work as PID 1: they start nothing that somebody else would call an orphan.
+const ADOPTERS: [&str; 8] =
+    ["systemd", "tini", "docker-init", "catatonit", "containerd-shim", "dumb-init", "conmon", "s6-svscan"];
+/// Further programs that do an init's work as PID 1 (`podman run --init` mounts its own as `podman-init`): they start
+/// nothing that somebody reads.
 const INITS: [&str; 12] = [
     "init",
+    "podman-init",
     "runit",
     "openrc-init",
     "dinit",
@@ -34,7 +26,6 @@ const INITS: [&str; 12] = [
     "upstart",
     "launchd",
     "minit",
-    "nosh",
 ];
 
 /// Why nobody owns a process.

@@ -17,31 +17,41 @@ def test_hangs(n):
     time.sleep(120)
 ";
 
-fn pytest(scene: &Scene, tag: &str, workers: usize) -> (Ident, Vec<Ident>) {
+/// Runs the tests under `start`, and returns the controller, and the workers with their helpers.
+fn pytest(scene: &Scene, start: &[&str], tag: &str, workers: usize) -> (Ident, Vec<Ident>) {
     let python = Scene::python();
     let number = workers.to_string();
-    let argv = [&python, "-m", "pytest", "-p", "no:cacheprovider", "-n", &number, "test_hangs.py"];
+    let options = ["-p", "no:cacheprovider", "-n", &number, "test_hangs.py"];
+    let argv = [&[python.as_str()], start, &options].concat();
     let run = Process::new("shell", &argv).env("TAG", tag).env("TESTS", &number);
     let controller = scene.start(&[run])[0];
     let members = (0..workers).flat_map(|n| scene.pids_in(&format!("{tag}-{n}"))).collect();
     (controller, members)
 }
 
+fn adopted(members: &[Ident], controller: Ident) {
+    until("the workers are adopted", || {
+        let all = Snapshot::take().ok()?;
+        members.iter().all(|m| all.get(m.pid).is_some_and(|row| row.ppid != controller.pid)).then_some(())
+    });
+}
+
+fn pids(idents: &[Ident]) -> Vec<i32> {
+    let mut pids: Vec<i32> = idents.iter().map(|i| i.pid).collect();
+    pids.sort_unstable();
+    pids
+}
+
 #[test]
 fn exactly_the_workers_of_a_killed_controller_go_and_their_helpers() {
     let scene = Scene::new();
     scene.file("test_hangs.py", HANGS);
-    let (controller, mut orphans) = pytest(&scene, "killed", 4);
-    let (living, others) = pytest(&scene, "living", 2);
+    let (controller, mut orphans) = pytest(&scene, &["-m", "pytest"], "killed", 4);
+    let (living, others) = pytest(&scene, &["-m", "pytest"], "living", 2);
     assert_eq!(scene.found(&[]), [0; 0], "somebody owns them all");
     end(controller);
-    until("its workers are adopted", || {
-        let all = Snapshot::take().ok()?;
-        orphans.iter().all(|o| all.get(o.pid).is_some_and(|row| row.ppid != controller.pid)).then_some(())
-    });
-    let mut pids: Vec<i32> = orphans.iter().map(|i| i.pid).collect();
-    pids.sort_unstable();
-    assert_eq!(scene.found(&[]), pids);
+    adopted(&orphans, controller);
+    assert_eq!(scene.found(&[]), pids(&orphans));
     let swept = scene.sweep(&[]);
     assert_eq!((swept.code, swept.last()), (Some(0), "0 left"), "{swept:?}");
     assert_eq!(swept.out.lines().count(), orphans.len() + 1, "{swept:?}");
@@ -49,4 +59,16 @@ fn exactly_the_workers_of_a_killed_controller_go_and_their_helpers() {
     orphans.retain(|&o| lives(o));
     assert_eq!(orphans, []);
     assert!(lives(living) && others.into_iter().all(lives), "another run was hit: {swept:?}");
+}
+
+#[test]
+fn a_script_that_runs_pytest_owns_its_workers_as_long_as_it_lives() {
+    let scene = Scene::new();
+    scene.file("test_hangs.py", HANGS);
+    scene.file("checks.py", "import sys, pytest\nsys.exit(pytest.main(sys.argv[1:]))\n");
+    let (script, members) = pytest(&scene, &["checks.py"], "script", 2);
+    assert_eq!(scene.found(&[]), [0; 0]);
+    end(script);
+    adopted(&members, script);
+    assert_eq!(scene.found(&[]), pids(&members));
 }
