@@ -72,8 +72,15 @@ pub(super) struct Choice {
     pub why: Why,
     /// Why nobody owns it; `None` for what is below another.
     pub orphan: Option<Orphan>,
-    /// Where it works.
-    pub cwd: Option<PathBuf>,
+    /// Where it works, where that was asked.
+    pub(super) cwd: Option<PathBuf>,
+}
+
+impl Choice {
+    /// A process that goes because of another.
+    pub(super) fn of(row: &Stat, why: Why) -> Choice {
+        Choice { ident: Ident { pid: row.pid, start: row.start }, why, orphan: None, cwd: None }
+    }
 }
 
 /// Whether a sweep never touches a process, whatever is above it: itself, its ancestors, supervisors and guards
@@ -112,9 +119,7 @@ pub(super) fn choose(
         chosen.push(root);
         for row in below(picture, pid, never, book) {
             if seen.insert(row.pid) {
-                let ident = Ident { pid: row.pid, start: row.start };
-                let cwd = picture.sight.cwd(row);
-                chosen.push(Choice { ident, why: Why::Below(row.ppid), orphan: None, cwd });
+                chosen.push(Choice::of(row, Why::Below(row.ppid)));
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::choose::Why;
 use super::own::Orphan;
 use crate::process::Ident;
-use crate::term::{Code, human_duration};
+use crate::term::{Code, human_duration, visible};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,6 +50,11 @@ pub struct Found {
 }
 
 impl Found {
+    /// Whether it had to go and is there.
+    pub fn is_left(&self) -> bool {
+        matches!(self.done, Done::Nothing | Done::Left(_))
+    }
+
     /// What became of it, in words.
     pub fn outcome(&self) -> String {
         match &self.done {
@@ -77,9 +82,10 @@ impl Found {
         }
     }
 
-    /// One line for a person: PID, age, directory, command, evidence, what was done.
+    /// One line for a person: PID, age, directory, command, evidence, what was done. A process may call itself
+    /// anything: control characters are made visible, wherever the line goes.
     pub fn line(&self) -> String {
-        format!(
+        let line = format!(
             "{}  {}  {}  {}  [{}]  {}",
             self.ident.pid,
             human_duration(self.age),
@@ -87,7 +93,8 @@ impl Found {
             self.command,
             self.evidence(),
             self.outcome()
-        )
+        );
+        visible(&line).into_owned()
     }
 }
 
@@ -103,7 +110,7 @@ pub struct Swept {
 impl Swept {
     /// How many that had to go are there.
     pub fn left(&self) -> usize {
-        self.found.iter().filter(|f| matches!(f.done, Done::Nothing | Done::Left(_))).count()
+        self.found.iter().filter(|f| f.is_left()).count()
     }
 
     /// The exit code.

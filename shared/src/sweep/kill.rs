@@ -83,9 +83,13 @@ impl<'a> Sweep<'a> {
         let picture = Picture::new(&all, &Proc);
         let now = process::boottime_ticks();
         let mut chosen = choose(&picture, self.options, &self.book, &self.never, self.uid, now);
-        for target in self.targets.iter().map(|t| t.found.ident).filter(|&i| all.find(i).is_some()) {
-            let rows = below(&picture, target.pid, &self.never, &self.book);
-            chosen.extend(rows.into_iter().map(|row| choice(row, Why::Below(row.ppid))));
+        let is_known = |row: &Stat| self.known.contains_key(&ident(row));
+        for row in self.targets.iter().filter_map(|t| all.find(t.found.ident)) {
+            // What is below another is found with that.
+            if !all.get(row.ppid).is_some_and(is_known) {
+                let rows = below(&picture, row.pid, &self.never, &self.book);
+                chosen.extend(rows.into_iter().map(|row| Choice::of(row, Why::Below(row.ppid))));
+            }
         }
         chosen.extend(self.newborn(&picture));
         let mut new = Vec::new();
@@ -116,7 +120,7 @@ impl<'a> Sweep<'a> {
                 && has_new_parent(picture, row)
                 && !is_spared(row, &self.never, &self.book)
         });
-        rows.map(|row| choice(row, Why::BornIn(row.sid))).collect()
+        rows.map(|row| Choice::of(row, Why::BornIn(row.sid))).collect()
     }
 
     /// Passes until one finds nothing new. What is found is stopped, so that it forks no more, and is signalled
@@ -244,10 +248,6 @@ impl<'a> Sweep<'a> {
     }
 }
 
-fn choice(row: &Stat, why: Why) -> Choice {
-    Choice { ident: ident(row), why, orphan: None, cwd: Proc.cwd(row) }
-}
-
 fn target(picture: &Picture<'_>, row: &Stat, choice: Choice, now: u64) -> Target {
     let ticks = now.saturating_sub(row.start);
     let dead = !picture.sight.is_alive(row);
@@ -257,7 +257,7 @@ fn target(picture: &Picture<'_>, row: &Stat, choice: Choice, now: u64) -> Target
         parent_command: picture.all.get(row.ppid).map_or_else(String::new, |p| short(&picture.command(p))),
         state: row.state,
         age: Duration::from_millis(ticks * 1000 / process::ticks_per_second()),
-        cwd: choice.cwd,
+        cwd: choice.cwd.or_else(|| picture.sight.cwd(row)),
         command: picture.command(row).chars().take(256).collect(),
         why: choice.why,
         orphan: choice.orphan,

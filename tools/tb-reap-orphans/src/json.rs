@@ -48,7 +48,7 @@ impl<'a> Process<'a> {
             evidence: found.why.to_string(),
             orphan: found.orphan.map(|orphan| orphan.to_string()),
             action,
-            left: matches!(found.done, Done::Nothing | Done::Left(_)),
+            left: found.is_left(),
             reason,
         }
     }

@@ -26,8 +26,8 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
         }
     } else {
         for found in &swept.found {
-            // A process may call itself anything.
-            let line = tb_shared::term::visible(&found.line()).into_owned();
+            let line = found.line();
+            let line = if found.is_left() && !swept.dry_run { out.paint("31", &line) } else { line };
             out.line(&line)?;
         }
         out.line(&format!("{} left", swept.left()))?;
