@@ -4,7 +4,7 @@
 //! PID 1 started itself is no orphan. What counts is the session. Its members inherit it from the process that
 //! started them, so a parent in another session has adopted them, whatever its name.
 
-use super::sight::{Picture, Stream, variable};
+use super::sight::{Descriptor, Picture, Stream, variable};
 use crate::process::Stat;
 use std::fmt;
 
@@ -79,16 +79,14 @@ pub(super) fn has_new_parent(picture: &Picture<'_>, row: &Stat) -> bool {
 /// Whether nobody owns a process, and why. `is_test` says what counts as a test process besides what arguments show.
 pub(super) fn orphaned(picture: &Picture<'_>, row: &Stat, is_test: &dyn Fn(&Stat) -> bool) -> Option<Orphan> {
     let parent = picture.all.get(row.ppid);
-    if row.ppid == 0 || is_started_by_systemd(picture, row) || is_read_by_pid_1(picture, row) {
-        // A parent outside our PID namespace is somebody who lives.
-        return None;
-    }
     if picture.test(row).is_some_and(|t| t.xdist_worker)
         && parent.is_some_and(|p| picture.test(p).is_none() && !feeds(picture, p, row))
     {
         return Some(Orphan::NoController);
     }
-    if row.sid == 0 {
+    // A parent or a session's leader outside our PID namespace is somebody who lives.
+    let is_outside = row.ppid == 0 || row.sid == 0;
+    if is_outside || is_started_by_systemd(picture, row) || is_read_by_pid_1(picture, row) {
         return None;
     }
     let inits_child = is_inits_child(picture, row);
@@ -142,27 +140,27 @@ fn is_read_by_pid_1(picture: &Picture<'_>, row: &Stat) -> bool {
     if is_init {
         return false;
     }
-    let standard: Vec<Stream> = picture
-        .sight
-        .streams(row.pid)
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|(fd, _)| *fd <= 2)
-        .map(|(_, stream)| stream)
-        .collect();
+    let mut given = picture.sight.streams(row.pid).unwrap_or_default();
+    given.retain(Descriptor::is_meant);
     match picture.sight.streams(1) {
-        Some(held) => held.iter().any(|(_, stream)| standard.contains(stream)),
+        Some(held) => given.iter().any(|d| held.iter().any(|h| h.stream == d.stream)),
         // What cannot be seen may be held.
-        None => !standard.is_empty(),
+        None => !given.is_empty(),
     }
 }
 
 /// Whether a parent that does not look like a test process feeds this worker nevertheless: execnet speaks with its
 /// workers over pipes of its own, and a script that calls pytest has any name.
 fn feeds(picture: &Picture<'_>, parent: &Stat, worker: &Stat) -> bool {
-    let Some(streams) = picture.sight.streams(worker.pid) else { return false };
-    let shown: Vec<&Stream> = streams.iter().filter(|(fd, _)| *fd == 2).map(|(_, s)| s).collect();
-    let own = streams.iter().map(|(_, s)| s).filter(|s| matches!(s, Stream::Pipe(_)) && !shown.contains(s));
-    let held = picture.sight.streams(parent.pid).unwrap_or_default();
-    own.into_iter().any(|stream| held.iter().any(|(_, h)| h == stream))
+    let (Some(streams), Some(held)) = (picture.sight.streams(worker.pid), picture.sight.streams(parent.pid))
+    else {
+        // What cannot be seen may be so.
+        return true;
+    };
+    // The output that both inherited says nothing.
+    let output: Vec<&Stream> = streams.iter().filter(|d| d.number == 2).map(|d| &d.stream).collect();
+    let mut pipes = streams.iter().filter(|d| d.is_meant()).map(|d| &d.stream);
+    pipes.any(|pipe| {
+        matches!(pipe, Stream::Pipe(_)) && !output.contains(&pipe) && held.iter().any(|h| h.stream == *pipe)
+    })
 }

@@ -18,6 +18,25 @@ pub(super) enum Stream {
     Terminal(String),
 }
 
+/// A descriptor that is a pipe or a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Descriptor {
+    /// Its number.
+    pub(super) number: u32,
+    /// What it is.
+    pub(super) stream: Stream,
+    /// Whether it is closed on exec: then the process made it itself, and did not inherit it under this number.
+    pub(super) own: bool,
+}
+
+impl Descriptor {
+    /// Whether it is what the process was given as its 0, 1 or 2, or a pipe that it made: not one that it inherited by
+    /// somebody's oversight. While pytest captures, it keeps its standard descriptors under other numbers.
+    pub(super) fn is_meant(&self) -> bool {
+        self.number <= 2 || self.own
+    }
+}
+
 /// Whose a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
@@ -39,7 +58,7 @@ pub(super) trait Sight {
     /// The environment that it was started with; empty where it cannot be read.
     fn environ(&self, row: &Stat) -> Vec<u8>;
     /// Its descriptors that are pipes or terminals; `None` when they cannot be read.
-    fn streams(&self, pid: i32) -> Option<Vec<(u32, Stream)>>;
+    fn streams(&self, pid: i32) -> Option<Vec<Descriptor>>;
     /// Whether it runs: a zombie with another thread alive does.
     fn is_alive(&self, row: &Stat) -> bool;
     /// Whether this number is a process's that the picture does not show (hidepid of proc(5), or just born).
@@ -90,30 +109,9 @@ impl Sight for Proc {
         Proc::read(row, "environ")
     }
 
-    fn streams(&self, pid: i32) -> Option<Vec<(u32, Stream)>> {
+    fn streams(&self, pid: i32) -> Option<Vec<Descriptor>> {
         let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-        let streams = entries.flatten().filter_map(|entry| {
-            let number = entry.file_name().to_str()?.parse().ok()?;
-            let target = std::fs::read_link(entry.path()).ok()?;
-            let target = target.to_str()?;
-            let stream = if let Some(inode) = target.strip_prefix("pipe:[") {
-                Stream::Pipe(inode.strip_suffix(']')?.parse().ok()?)
-            } else if matches!(target, "/dev/ptmx" | "/dev/pts/ptmx") {
-                // The other side of a terminal: its number is in fdinfo (proc_pid_fdinfo(5)).
-                let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
-                let index = info.lines().find_map(|l| l.strip_prefix("tty-index:"))?.trim();
-                Stream::Terminal(format!("/dev/pts/{index}"))
-            } else if target.starts_with("/dev/pts/")
-                || target.starts_with("/dev/tty")
-                || target == "/dev/console"
-            {
-                Stream::Terminal(target.to_owned())
-            } else {
-                return None;
-            };
-            Some((number, stream))
-        });
-        Some(streams.collect())
+        Some(entries.flatten().filter_map(|entry| descriptor(pid, &entry)).collect())
     }
 
     fn is_alive(&self, row: &Stat) -> bool {
@@ -125,6 +123,29 @@ impl Sight for Proc {
         // EPERM says that there is one.
         rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
     }
+}
+
+/// One entry of /proc/PID/fd, if it is a pipe or a terminal.
+fn descriptor(pid: i32, entry: &std::fs::DirEntry) -> Option<Descriptor> {
+    let number = entry.file_name().to_str()?.parse().ok()?;
+    let target = std::fs::read_link(entry.path()).ok()?;
+    let target = target.to_str()?;
+    let is_master = matches!(target, "/dev/ptmx" | "/dev/pts/ptmx");
+    let is_terminal = ["/dev/pts/", "/dev/tty", "/dev/console"].iter().any(|t| target.starts_with(t));
+    let pipe = target.strip_prefix("pipe:[");
+    if pipe.is_none() && !is_master && !is_terminal {
+        return None;
+    }
+    // What proc_pid_fdinfo(5) tells: the flags in octal, and of a terminal's other side its number.
+    let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
+    let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let flags = i32::from_str_radix(field("flags:")?, 8).ok()?;
+    let stream = match pipe {
+        Some(inode) => Stream::Pipe(inode.strip_suffix(']')?.parse().ok()?),
+        None if is_master => Stream::Terminal(format!("/dev/pts/{}", field("tty-index:")?)),
+        None => Stream::Terminal(target.to_owned()),
+    };
+    Some(Descriptor { number, stream, own: flags & libc::O_CLOEXEC != 0 })
 }
 
 /// A pass over /proc and what was read on top of it.

@@ -6,7 +6,7 @@ use super::choose::{Choice, Why, choose};
 use super::found::why_left;
 use super::jobs::{Book, Life, Record, Shelf, Verdict, judge};
 use super::own::Orphan;
-use super::sight::{Owner, Picture, Sight, Stream};
+use super::sight::{Descriptor, Owner, Picture, Sight, Stream};
 use super::{Options, Place};
 use crate::contract::Scope;
 use crate::process::{Here, Ident, Snapshot, Stat, ticks_per_second};
@@ -31,7 +31,7 @@ struct World {
     cwd: HashMap<i32, PathBuf>,
     owner: HashMap<i32, Owner>,
     environ: HashMap<i32, String>,
-    streams: HashMap<i32, Vec<(u32, Stream)>>,
+    streams: HashMap<i32, Vec<Descriptor>>,
     unseen: HashSet<i32>,
     hidden: HashSet<i32>,
 }
@@ -90,7 +90,18 @@ impl World {
     /// PID 1 is a container's agent that holds these.
     fn agent(&mut self, holds: &[Stream]) -> &mut World {
         self.process(1, 0, 0, "/opt/agent");
-        self.streams.insert(1, holds.iter().cloned().map(|s| (9, s)).collect());
+        self.holds(1, &holds.iter().cloned().map(|s| (9, s)).collect::<Vec<_>>());
+        self
+    }
+
+    /// A process holds these, those above 2 by its own doing.
+    fn holds(&mut self, pid: i32, streams: &[(u32, Stream)]) -> &mut World {
+        let list = streams.iter().map(|(number, stream)| Descriptor {
+            number: *number,
+            stream: stream.clone(),
+            own: *number > 2,
+        });
+        self.streams.insert(pid, list.collect());
         self
     }
 
@@ -144,7 +155,7 @@ impl Sight for World {
     fn environ(&self, row: &Stat) -> Vec<u8> {
         self.environ.get(&row.pid).cloned().unwrap_or_default().into_bytes()
     }
-    fn streams(&self, pid: i32) -> Option<Vec<(u32, Stream)>> {
+    fn streams(&self, pid: i32) -> Option<Vec<Descriptor>> {
         (!self.unseen.contains(&pid)).then(|| self.streams.get(&pid).cloned().unwrap_or_default())
     }
     fn is_alive(&self, row: &Stat) -> bool {
@@ -240,11 +251,11 @@ fn a_worker_goes_when_its_controller_has_and_stays_as_long_as_it_lives() {
     assert_eq!(w.swept(), [12, 13]);
     assert_eq!(w.orphan(12), Some(Orphan::NoController));
     // A script that runs pytest has any name: it holds the worker's pipes.
-    w.streams.insert(12, vec![(1, Stream::Pipe(5)), (2, Stream::Pipe(5)), (3, Stream::Pipe(7))]);
-    w.streams.insert(10, vec![(8, Stream::Pipe(7))]);
+    w.holds(12, &[(1, Stream::Pipe(5)), (2, Stream::Pipe(5)), (3, Stream::Pipe(7))]);
+    w.holds(10, &[(8, Stream::Pipe(7))]);
     assert_eq!(w.swept(), NONE);
     // The output that both inherited says nothing.
-    w.streams.insert(10, vec![(1, Stream::Pipe(5))]);
+    w.holds(10, &[(1, Stream::Pipe(5))]);
     assert_eq!(w.swept(), [12, 13]);
 }
 
@@ -253,17 +264,25 @@ fn what_a_living_pid_1_reads_is_owned() {
     let terminal = Stream::Terminal("/dev/pts/3".into());
     let mut w = World::new();
     w.agent(&[Stream::Pipe(5), terminal.clone()]);
-    w.process(20, 1, 900, PYTEST).streams.insert(20, vec![(1, Stream::Pipe(5))]);
-    w.process(21, 1, 900, PYTEST).streams.insert(21, vec![(0, terminal)]);
-    w.process(22, 1, 900, PYTEST).streams.insert(22, vec![(1, Stream::Pipe(6)), (5, Stream::Pipe(5))]);
-    w.process(23, 1, 900, PYTEST);
-    assert_eq!(w.swept(), [22, 23]);
+    w.process(20, 1, 900, PYTEST).holds(20, &[(1, Stream::Pipe(5))]);
+    w.process(21, 1, 900, PYTEST).holds(21, &[(0, terminal)]);
+    // While it captures, pytest keeps its own standard output under another number.
+    w.process(22, 1, 900, PYTEST).holds(22, &[(5, Stream::Pipe(5))]);
+    w.process(23, 1, 900, PYTEST).holds(23, &[(1, Stream::Pipe(6))]);
+    w.process(24, 1, 900, PYTEST);
+    // What a worker without a controller says to whoever read its controller is no reason to keep it.
+    w.process(25, 1, 900, WORKER).holds(25, &[(1, Stream::Pipe(5)), (2, Stream::Pipe(5))]);
+    // What it inherited by an oversight is nobody's to read.
+    w.process(26, 1, 900, PYTEST).holds(26, &[(9, Stream::Pipe(5))]);
+    w.streams.get_mut(&26).unwrap()[0].own = false;
+    assert_eq!(w.swept(), [23, 24, 25, 26]);
     // What cannot be seen may be held.
     w.unseen.insert(1);
-    assert_eq!(w.swept(), [23]);
+    assert_eq!(w.swept(), [24, 26]);
     // An init reads nothing, whatever it holds.
+    w.unseen.clear();
     w.comm(1, "tini");
-    assert_eq!(w.swept(), [20, 21, 22, 23]);
+    assert_eq!(w.swept(), [20, 21, 22, 23, 24, 25, 26]);
 }
 
 #[test]

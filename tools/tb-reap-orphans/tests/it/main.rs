@@ -1,5 +1,6 @@
 //! tb-reap-orphans on real process trees.
 
+mod container;
 mod ends;
 mod jobs;
 mod orphans;
