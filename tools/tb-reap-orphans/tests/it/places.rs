@@ -1,7 +1,7 @@
 //! Where orphans work.
 
 use crate::orphans::HANGS;
-use crate::scene::{Process, Scene, lives};
+use crate::scene::{Process, Scene, lives, until};
 use std::os::unix::fs::symlink;
 
 #[test]
@@ -15,11 +15,16 @@ fn an_orphan_is_found_in_its_work_tree_and_no_other() {
     scene.file("linked/tests/test_hangs.py", HANGS);
     let link = scene.other().join("link");
     symlink(scene.dir(), &link).unwrap();
+    // Python cannot start in a directory that is gone.
+    let ready = scene.dir().join("ready");
+    let test = scene.file(
+        "test_ready.py",
+        &HANGS.replace("time.sleep", &format!("open({ready:?}, 'w').close()\n    time.sleep")),
+    );
     let python = Scene::python();
-    let test = scene.dir().join("sub/tests/test_hangs.py");
     // With relative paths, the tree's name is nowhere on the command line.
     let relative = [&python, "-m", "pytest", "tests/test_hangs.py"];
-    let absolute = [&python, "-m", "pytest", test.to_str().unwrap()];
+    let absolute = [&python, "-m", "pytest", "-p", "no:cacheprovider", test.to_str().unwrap()];
     let [below, linked, by_link, deleted] = scene
         .start(&[
             Process::new("orphan", &relative).cwd(&scene.dir().join("sub")),
@@ -29,6 +34,7 @@ fn an_orphan_is_found_in_its_work_tree_and_no_other() {
         ])
         .try_into()
         .unwrap();
+    until("the test runs", || ready.exists().then_some(()));
     std::fs::remove_dir(scene.dir().join("gone")).unwrap();
     let mut mine = [below.pid, by_link.pid, deleted.pid];
     mine.sort_unstable();
