@@ -7,6 +7,7 @@ pub mod process;
 pub mod pytest;
 pub mod report;
 pub mod supervise;
+pub mod sweep;
 pub mod sys;
 pub mod term;
 pub mod wait;

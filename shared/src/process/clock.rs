@@ -14,6 +14,12 @@ pub fn boottime() -> Duration {
     Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
+/// Time since boot in clock ticks: the clock of processes' start times, rounded down as those are.
+pub fn boottime_ticks() -> u64 {
+    let ticks = boottime().as_nanos() * u128::from(ticks_per_second()) / 1_000_000_000;
+    u64::try_from(ticks).unwrap_or(u64::MAX)
+}
+
 /// When a process started, by the wall clock as it is set now.
 pub fn started_at(start_ticks: u64) -> SystemTime {
     let hz = ticks_per_second();

@@ -13,7 +13,7 @@ mod snapshot;
 mod stat;
 
 pub use activity::{Activity, activity, members, since_last_ran};
-pub use clock::{boottime, started_at, ticks_per_second};
+pub use clock::{boottime, boottime_ticks, started_at, ticks_per_second};
 pub use facts::{Facts, comm, command_line, cwd, has_open, real_uid};
 pub use handle::Handle;
 pub use here::Here;
