@@ -80,7 +80,7 @@ impl Job {
 
     /// Whether the job runs under a PID file that somebody else wrote.
     pub fn is_foreign(&self) -> bool {
-        self.facts.foreign == Foreign::Alive && !self.facts.pid_held && !self.facts.log_held
+        self.facts.foreign_runs()
     }
 
     /// The number that somebody wrote over the live PID file, if anybody did.
@@ -151,7 +151,8 @@ pub fn survey(dir: &RunDir, here: &Here, name: &Name) -> Result<Survey> {
     for stem in name.stems() {
         let logs = survey.logs_of(&stem);
         let job = read_stem(dir, here, &stem, logs)?;
-        let Some(job) = again_if_crashed(dir, here, &stem, job)? else { continue };
+        let listed = survey.entries.contains(&DirEntry::Pid(stem.clone()));
+        let Some(job) = again_if_torn(dir, here, &stem, job, listed)? else { continue };
         // A header that names another job says that this stem is the other's.
         if job.header().is_some_and(|h| h.name != name.as_str()) {
             survey.plain_is_anothers |= Some(&stem) == plain.as_ref();
@@ -175,20 +176,21 @@ pub fn find(dir: &RunDir, here: &Here, name: &Name) -> Result<Option<Job>> {
 /// # Errors
 /// When the directory cannot be read; a single file that cannot be is a problem in the listing.
 pub fn list(dir: &RunDir, here: &Here) -> Result<Listing> {
-    let mut stems: BTreeMap<Stem, Vec<LogName>> = BTreeMap::new();
+    let mut stems: BTreeMap<Stem, (bool, Vec<LogName>)> = BTreeMap::new();
     for entry in dir.entries()? {
         match entry {
             DirEntry::Pid(stem) => {
-                stems.entry(stem).or_default();
+                stems.entry(stem).or_default().0 = true;
             }
-            DirEntry::Log(log) => stems.entry(log.stem.clone()).or_default().push(log),
+            DirEntry::Log(log) => stems.entry(log.stem.clone()).or_default().1.push(log),
             DirEntry::New(_) | DirEntry::Cursor(_) => {}
         }
     }
     let mut listing = Listing::default();
     let mut by_name: BTreeMap<String, usize> = BTreeMap::new();
-    for (stem, logs) in stems {
-        match read_stem(dir, here, &stem, logs).and_then(|job| again_if_crashed(dir, here, &stem, job)) {
+    for (stem, (listed, logs)) in stems {
+        let job = read_stem(dir, here, &stem, logs);
+        match job.and_then(|job| again_if_torn(dir, here, &stem, job, listed)) {
             Ok(None) => {}
             Ok(Some(job)) => match by_name.get(&job.name) {
                 // One name under both of its stems: the newer is the job.
@@ -212,13 +214,24 @@ fn is_newer_than(job: &Job, other: &Job) -> bool {
 }
 
 /// Between the end of a lock and a footer, or a launch and its log, a reader may see neither: it looks once
-/// more before it says that a job crashed, or that a live PID file has no log.
-fn again_if_crashed(dir: &RunDir, here: &Here, stem: &Stem, job: Option<Job>) -> Result<Option<Job>> {
-    let again = job.as_ref().is_some_and(|j| {
-        let neither =
-            !j.facts.pid_held && !j.facts.log_held && j.facts.footer.is_none() && j.facts.header.is_some();
-        neither || (j.facts.pid_held && !j.facts.log_held)
-    });
+/// more before it says that a job crashed, or that a live PID file has no log. A PID file that was `listed` and is gone
+/// says that the list of logs is older than the job's end, too.
+fn again_if_torn(
+    dir: &RunDir,
+    here: &Here,
+    stem: &Stem,
+    job: Option<Job>,
+    listed: bool,
+) -> Result<Option<Job>> {
+    let gone = listed && job.as_ref().is_none_or(|j| j.pid_file.is_none());
+    let again = gone
+        || job.as_ref().is_some_and(|j| {
+            let neither = !j.facts.pid_held
+                && !j.facts.log_held
+                && j.facts.footer.is_none()
+                && j.facts.header.is_some();
+            neither || (j.facts.pid_held && !j.facts.log_held)
+        });
     if again { read_stem(dir, here, stem, logs_of(dir, stem)?) } else { Ok(job) }
 }
 
@@ -236,10 +249,15 @@ fn logs_of(dir: &RunDir, stem: &Stem) -> Result<Vec<LogName>> {
 fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, mut logs: Vec<LogName>) -> Result<Option<Job>> {
     logs.sort_by(|a, b| b.order().cmp(&a.order()));
     let pid_file = read_pid_file(dir, stem)?;
+    // The run before may still hold its log when the next one runs: its record is written, it only syncs.
+    let is_live = |log: &LogFile| {
+        let before = |h: &Header| pid_file.as_ref().and_then(PidFile::pid) != Some(h.pid);
+        log.held && !(log.end.footer.is_some() && log.header.as_deref().is_some_and(before))
+    };
     let mut log = None;
     for name in &logs {
         let Some(found) = read_log(dir, name)? else { continue };
-        let live = found.held;
+        let live = is_live(&found);
         if log.is_none() || live {
             log = Some(found);
         }
@@ -250,7 +268,7 @@ fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, mut logs: Vec<LogName>) -> 
     }
     if let (Some(pid), Some(found)) = (&pid_file, &log)
         && pid.held
-        && !found.held
+        && !is_live(found)
     {
         // The job's own log is gone: what is there belongs to an earlier run.
         log = None;
@@ -259,7 +277,8 @@ fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, mut logs: Vec<LogName>) -> 
         (Some(file), log) if !file.held => foreign(file, log.as_ref()),
         _ => Foreign::None,
     };
-    if foreign == Foreign::Alive && log.as_ref().is_some_and(|l| l.header.is_some() && !l.held) {
+    let over = |l: &LogFile| l.header.is_some() && (!l.held || l.end.footer.is_some());
+    if foreign == Foreign::Alive && log.as_ref().is_some_and(over) {
         log = None;
     }
     let facts = facts(here, pid_file.as_ref(), log.as_ref(), foreign);

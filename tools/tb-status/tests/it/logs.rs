@@ -159,6 +159,30 @@ fn a_deleted_log_does_not_bring_an_earlier_runs_verdict_back() {
 }
 
 #[test]
+fn a_run_before_that_still_holds_its_log_is_not_taken_for_the_run() {
+    let scene = Scene::new();
+    scene.launch("x", "exit 0");
+    scene.wait_for("x", 0);
+    // As its supervisor does while it syncs.
+    let script = format!(
+        "exec 9<'{}'; flock 9; echo locked; exec tb-fixture role holder hold",
+        scene.log_of("x").display()
+    );
+    let holder = scene.sh(&script).spawn();
+    holder.until_stdout("locked");
+    scene.tool("tb-status").arg("x").run().ok().says("FINISHED (PASS)");
+    scene.launch("x", "role second await go exit 3");
+    let second = scene.await_birth("second");
+    assert_eq!(scene.status("x")["pid"], second.pid);
+    fs::remove_file(scene.log_of("x")).expect("our own log");
+    let status = scene.status("x");
+    assert!(status["status"] == "RUNNING" && status["log_file"].is_null(), "{status}");
+    assert_eq!((&status["pid"], &status["supervision"]), (&second.pid.into(), &"double".into()));
+    scene.file("go", "");
+    scene.wait_for("x", 1);
+}
+
+#[test]
 fn g66_a_log_that_was_cut_while_its_job_runs_is_tolerated() {
     let scene = Scene::new();
     scene.launch("x", "print before truncate-stderr print after ready await go exit 3");
