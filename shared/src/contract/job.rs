@@ -6,7 +6,8 @@ use super::files::{LogFile, PidContent, PidFile, read_log, read_pid_file};
 use super::name::{LogName, Name, Stem};
 use super::records::{Header, VERSION};
 use super::state::{Facts, Foreign, Place, State, judge};
-use crate::process::{self, Here, Ident};
+use crate::process::{self, Here, Ident, Snapshot};
+use crate::supervise::environment;
 use crate::term::{Failure, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,6 +48,28 @@ pub struct Job {
     pub facts: Facts,
     /// What follows.
     pub state: State,
+    /// What its processes say of it, where it runs and its log lost the header.
+    pub recovered: Option<Recovered>,
+}
+
+/// A running job whose header is gone (`> /dev/stderr` cuts a log): known by its supervisors, who hold the PID file's
+/// lock, and by the environment that its leader was started with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// The leader: the supervisor's child that leads its own session.
+    pub leader: i32,
+    /// Whose job it is.
+    pub owner: Option<String>,
+}
+
+impl Recovered {
+    fn of(file: &PidFile) -> Option<Recovered> {
+        let all = Snapshot::take().ok()?;
+        let halves = process::holders(&all, file.id.file, file.id.uid);
+        let leads = |row: &&process::Stat| halves.contains(&row.ppid) && row.sid == row.pid;
+        let leader = all.rows().filter(leads).find(|row| !halves.contains(&row.pid))?.pid;
+        Some(Recovered { leader, owner: environment(leader, "TB_OWNER") })
+    }
 }
 
 impl Job {
@@ -57,7 +80,10 @@ impl Job {
 
     /// Whose it is.
     pub fn owner(&self) -> Option<&str> {
-        self.header().and_then(|h| h.owner.as_deref())
+        match self.header() {
+            Some(header) => header.owner.as_deref(),
+            None => self.recovered.as_ref()?.owner.as_deref(),
+        }
     }
 
     /// Whether it was written by a newer version of the contract: it is shown, never signalled or changed.
@@ -75,7 +101,9 @@ impl Job {
         if self.is_foreign() {
             return self.pid_file.as_ref().and_then(PidFile::pid);
         }
-        self.header().map(|h| h.pid).or_else(|| self.pid_file.as_ref().and_then(PidFile::pid))
+        let recovered = || self.recovered.as_ref().map(|r| r.leader);
+        let known = self.header().map(|h| h.pid).or_else(recovered);
+        known.or_else(|| self.pid_file.as_ref().and_then(PidFile::pid))
     }
 
     /// Whether the job runs under a PID file that somebody else wrote.
@@ -86,7 +114,7 @@ impl Job {
     /// The number that somebody wrote over the live PID file, if anybody did.
     pub fn overwritten_by(&self) -> Option<&PidContent> {
         let file = self.pid_file.as_ref().filter(|f| f.held)?;
-        let pid = self.header()?.pid;
+        let pid = self.header().map(|h| h.pid).or(self.recovered.as_ref().map(|r| r.leader))?;
         (file.content != PidContent::Pid(pid)).then_some(&file.content)
     }
 
@@ -284,7 +312,18 @@ fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, mut logs: Vec<LogName>) -> 
     let facts = facts(here, pid_file.as_ref(), log.as_ref(), foreign);
     let header = log.as_ref().and_then(|l| l.header.as_deref());
     let name = header.map_or_else(|| stem.as_str().to_owned(), |h| h.name.clone());
-    Ok(judge(&facts).map(|state| Job { name, stem: stem.clone(), pid_file, log, logs, facts, state }))
+    let held = pid_file.as_ref().filter(|file| file.held && header.is_none());
+    let recovered = held.and_then(Recovered::of);
+    Ok(judge(&facts).map(|state| Job {
+        name,
+        stem: stem.clone(),
+        pid_file,
+        log,
+        logs,
+        facts,
+        state,
+        recovered,
+    }))
 }
 
 /// A job by one of its logs alone: an earlier run of a name.
@@ -293,7 +332,16 @@ pub fn of_log(here: &Here, log: LogFile) -> Option<Job> {
     let logs = vec![log.name.clone()];
     let name = log.header.as_deref().map_or_else(|| stem.as_str().to_owned(), |h| h.name.clone());
     let facts = facts(here, None, Some(&log), Foreign::None);
-    judge(&facts).map(|state| Job { name, stem, pid_file: None, log: Some(log), logs, facts, state })
+    judge(&facts).map(|state| Job {
+        name,
+        stem,
+        pid_file: None,
+        log: Some(log),
+        logs,
+        facts,
+        state,
+        recovered: None,
+    })
 }
 
 fn facts(here: &Here, pid_file: Option<&PidFile>, log: Option<&LogFile>, foreign: Foreign) -> Facts {
