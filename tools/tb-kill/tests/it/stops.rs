@@ -185,6 +185,13 @@ fn a_number_that_a_shell_wrote_into_the_pid_file_is_not_what_is_stopped() {
         .expect("the run directory");
     scene.tool("tb-kill").arg("x").run().ok().says(&format!("Killed x [PID: {}]", leader.pid));
     assert!(witness.proc().alive() && !leader.alive());
+    // The name is the witness's now; the job's record stands in its log, once.
+    scene.tool("tb-status").arg("x").run().expect(3).says(&format!("PID: {}", witness.pid()));
+    let logs = scene.files();
+    let log = logs.keys().find(|p| p.extension().is_some_and(|e| e == "log")).expect("the log");
+    let text = fs::read_to_string(log).expect("the log");
+    assert_eq!(text.matches("=== GATE RESULT: ").count(), 1, "{text}");
+    assert!(text.contains("\"outcome\":\"killed\"") && text.contains("\"signal\":\"SIGTERM\""), "{text}");
 }
 
 #[test]
