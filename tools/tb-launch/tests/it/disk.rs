@@ -53,6 +53,33 @@ fn g67_a_footer_that_does_not_fit_goes_over_the_outputs_end_and_says_so() {
 }
 
 #[test]
+fn g67_a_full_disk_still_gets_its_record_and_its_verdict() {
+    let scene = Scene::new();
+    scene.make_run_dir();
+    // A file system of our own, which goes with its last process.
+    let mount = "mount -t tmpfs -o size=256k tmpfs .gate-logs";
+    let possible = scene.cmd("unshare").args(["-m", "sh", "-c", mount]).run();
+    if possible.code != Some(0) {
+        return;
+    }
+    let script = format!(
+        "{mount} && tb-launch --name x -- sh -c 'head -c 1000000 /dev/zero | tr \\\\0 x; exit 3'; tb-wait x; echo code=$?; \
+         tb-status --json -n 0 x; head -c 17 .gate-logs/test-x-*.log; echo; tail -n 1 .gate-logs/test-x-*.log; \
+         tb-launch --name y -- true; echo code=$?; ls -A .gate-logs | grep -c -e y -e new"
+    );
+    let out = scene.cmd("unshare").args(["-m", "sh", "-c", &script]).run();
+    let lines: Vec<&str> = out.stdout.lines().skip(2).collect();
+    assert!(lines[0].starts_with("x: FINISHED (FAIL)"), "{out}");
+    assert_eq!(lines[1], "code=1");
+    assert!(lines[2].contains("\"exit_code\":3") && lines[2].contains("\"truncated\":false"), "{out}");
+    assert_eq!(&lines[3..5], ["=== GATE LAUNCH: ", "=== GATE: FAILED ==="], "{out}");
+    // The next launch finds no room for its header, and leaves nothing.
+    assert_eq!(&lines[5..], ["code=125", "0"], "{out}");
+    assert!(out.stderr.contains("No space left on device"), "{out}");
+    scene.assert_quiet();
+}
+
+#[test]
 fn g67_an_end_that_cannot_be_recorded_is_not_an_end() {
     let scene = Scene::new();
     // Room for the header and the job's last words; none for a footer, which repeats the header.

@@ -159,6 +159,40 @@ fn a_deleted_log_does_not_bring_an_earlier_runs_verdict_back() {
 }
 
 #[test]
+fn a_log_that_was_replaced_by_another_file_is_left_to_that() {
+    let scene = Scene::new();
+    scene.launch("x", "print mine await go exit 3");
+    let leader = scene.await_birth("main");
+    let path = scene.log_of("x");
+    scene.file("other", "=== GATE: PASSED ===\n");
+    fs::rename(scene.path("other"), &path).expect("our own files");
+    let status = scene.status("x");
+    assert_eq!((&status["status"], &status["pid"]), (&"RUNNING".into(), &leader.pid.into()), "{status}");
+    scene.file("go", "");
+    scene.wait_for("x", 1);
+    assert_eq!(fs::read_to_string(&path).expect("the other file"), "=== GATE: PASSED ===\n");
+    let status = scene.status("x");
+    assert_eq!((&status["exit_code"], &status["truncated"]), (&3.into(), &true.into()));
+    assert_ne!(scene.log_of("x"), path);
+}
+
+#[test]
+fn a_run_directory_that_was_removed_ends_in_not_tracked_and_nothing_is_left() {
+    let scene = Scene::new();
+    scene.launch("x", "await go exit 3");
+    scene.await_birth("main");
+    let waiter = scene.tool("tb-wait").args(["--heartbeat", "10ms", "x"]).spawn();
+    waiter.until_stderr("RUNNING");
+    fs::remove_dir_all(scene.run_dir()).expect("our own directory");
+    scene.tool("tb-status").arg("x").run().expect(4);
+    scene.tool("tb-launch").args(["--name", "x", "--", "true"]).run().ok();
+    scene.wait_for("x", 0);
+    scene.file("go", "");
+    waiter.wait().expect(4);
+    scene.assert_quiet();
+}
+
+#[test]
 fn a_run_before_that_still_holds_its_log_is_not_taken_for_the_run() {
     let scene = Scene::new();
     scene.launch("x", "exit 0");
