@@ -176,7 +176,7 @@ impl Report {
         }
         if running && leader.is_some_and(|pid| process::read_stat(pid).is_none()) {
             // The end could not be recorded: the supervisor says why in its own command line.
-            extra.notes.extend(supervisors.first().and_then(|&pid| cannot_record(pid)));
+            extra.notes.extend(supervisors.first().and_then(|&pid| supervise::cannot_record(pid)));
         }
 
         let elapsed = match footer {
@@ -346,12 +346,6 @@ fn started(job: &Job) -> Option<Timestamp> {
     }
     let stat = process::read_stat(job.pid()?)?;
     Timestamp::try_from(process::started_at(stat.start)).ok()?.round(jiff::Unit::Second).ok()
-}
-
-fn cannot_record(supervisor: i32) -> Option<String> {
-    let title = process::command_line(supervisor);
-    let cause = title.strip_prefix(supervise::COMM)?.strip_prefix(": cannot record: ")?.to_owned();
-    Some(format!("cannot record: {cause}"))
 }
 
 fn notes(job: &Job, here: &Here) -> Vec<String> {

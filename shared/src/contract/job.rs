@@ -7,7 +7,7 @@ use super::name::{LogName, Name, Stem};
 use super::records::{Header, VERSION};
 use super::state::{Facts, Foreign, Place, State, judge};
 use crate::process::{self, Here, Ident, Snapshot};
-use crate::supervise::environment;
+use crate::supervise::{environment, is_recording};
 use crate::term::{Failure, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -356,11 +356,25 @@ fn facts(here: &Here, pid_file: Option<&PidFile>, log: Option<&LogFile>, foreign
         header: place,
         leader_lives: place == Some(Place::Here)
             && header.is_some_and(|h| Ident { pid: h.pid, start: h.start }.is_alive()),
-        footer: log.and_then(|l| l.end.footer.as_ref()).map(|(f, _)| f.outcome),
+        footer: log
+            .filter(|l| {
+                !(l.held && place == Some(Place::Here) && l.header.as_deref().is_some_and(is_unrecorded))
+            })
+            .and_then(|l| l.end.footer.as_ref())
+            .map(|(f, _)| f.outcome),
         foreign,
         marker: headerless.and_then(|l| l.end.marker),
         summary: headerless.and_then(|l| l.end.summary),
     }
+}
+
+/// Whether a job's monitor lives and has not come to its record: a footer that is there all the same is one that the job
+/// printed of itself.
+fn is_unrecorded(header: &Header) -> bool {
+    header
+        .supervisors
+        .last()
+        .is_some_and(|&(pid, start)| Ident { pid, start }.is_alive() && !is_recording(pid))
 }
 
 /// Where a header points, seen from here.

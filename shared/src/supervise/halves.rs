@@ -8,7 +8,7 @@ use super::machine::{Action, Ask, Event, LeaderEnd, Machine, Policy, Timer, verd
 use super::record::Record;
 use super::tree::{Left, SPARED, Spare, Tree};
 use super::words::{Death, Told, Word};
-use super::{COMM, GUARD_COMM, Request};
+use super::{COMM, GUARD_COMM, RECORDING, Request, cannot_record_title};
 use crate::contract::{Footer, Leftover, Reason, Stopping, VERSION, now, rfc3339};
 use crate::process::{self, Handle, Ident};
 use crate::sys::{self, Arrived, Children, SignalFd, Which, signal_name};
@@ -416,17 +416,15 @@ impl Acting {
     /// again: a job whose end is not recorded is not over.
     fn finish(mut self) -> ! {
         let mut footer = self.footer();
+        sys::set_title(RECORDING);
         while let Err(cause) = self.known.record.finish(&mut footer) {
-            let cause = match cause.raw_os_error() {
-                Some(number) => nix::errno::Errno::from_raw(number).desc().to_owned(),
-                None => cause.to_string(),
-            };
-            sys::set_title(&format!("{COMM}: cannot record: {cause}"));
+            sys::set_title(&cannot_record_title(&cause));
             let until = Instant::now() + RETRY;
             while let Some(left) = until.checked_duration_since(Instant::now()).filter(|l| !l.is_zero()) {
                 wait_for(&self.signals, Some(left));
                 while self.signals.next().is_some() {}
             }
+            sys::set_title(RECORDING);
         }
         self.tell(&Word::Recorded);
         self.known.record.sync();

@@ -105,6 +105,16 @@ fn g67_an_end_that_cannot_be_recorded_is_not_an_end() {
     scene.tool("tb-launch").args(["--name", "x", "--", "true"]).run().expect(3);
     scene.tool("tb-wait").args(["--timeout", "10ms", "x"]).run().expect(124);
     drop(probe);
+    // However short the launch's command line was.
+    let script = scene.file("j", "#!/bin/sh\n");
+    fs::set_permissions(script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("our own file");
+    let limit = (header + 128).to_string();
+    scene.cmd("tb-launch").args(["--", "./j"]).through(["limit", "fsize", &limit]).run().ok();
+    until("status says why", || {
+        let out = scene.tool("tb-status").arg("job_1").run();
+        out.stdout.contains("RUNNING (cannot record: File too large)").then_some(())
+    });
+    scene.tool("tb-kill").arg("job_1").run().ok();
     let text = fs::read_to_string(scene.log_of("x")).expect("the log");
     assert!(text.starts_with("=== GATE LAUNCH: "), "no torn record over the header: {text}");
     // Whoever insists gets an end of it.

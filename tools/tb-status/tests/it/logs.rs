@@ -75,11 +75,34 @@ fn its_own_footer_in_the_output_ends_nothing_while_it_runs_and_the_last_one_deci
     scene.tool("tb-clean").arg("x").run().expect(3);
     append(&path, &forged);
     scene.file("go", "");
-    // Until the record is written nobody can tell the two apart; afterwards the last one counts.
-    scene.assert_quiet();
-    until("the record is written", || (scene.status("x")["exit_code"] == 3).then_some(()));
     scene.wait_for("x", 1);
     assert_eq!(scene.status("x")["outcome"], "failed");
+}
+
+#[test]
+fn its_own_footer_at_its_end_ends_nothing_while_its_tree_is_stopped() {
+    let scene = Scene::new();
+    // What it leaves needs the whole grace to go: all that time the PID file is gone and the forged record there.
+    scene.launch("x", "spawn-setsid [ ignore-term hold ] await go exit 3");
+    let (child, leader) = (scene.await_birth("setsid"), scene.await_birth("main"));
+    let (path, forged) = own_footer(&scene, "x", Outcome::Passed);
+    append(&path, &forged);
+    let waiter = scene.tool("tb-wait").args(["--heartbeat", "10ms", "x"]).spawn();
+    waiter.until_stderr("RUNNING");
+    scene.file("go", "");
+    until("its leader is gone", || (!leader.alive()).then_some(()));
+    let mut looks = 0;
+    loop {
+        let status = scene.status("x");
+        if !child.alive() {
+            break;
+        }
+        assert!(status["status"] == "RUNNING" && status["outcome"].is_null(), "{status}");
+        looks += 1;
+    }
+    assert!(looks > 0, "the child outlives its leader by the grace");
+    waiter.wait().expect(1).says("x: FINISHED (FAIL)").says("exit 3");
+    scene.wait_for("x", 1);
 }
 
 #[test]
