@@ -1,4 +1,4 @@
-//! A disk that is full, in the form of a file size limit: at the header, and at the footer.
+//! What runs out: a disk, in the form of a file size limit, at the header and at the footer; descriptors.
 
 use std::fs;
 use tb_tests::{Scene, until};
@@ -49,6 +49,46 @@ fn g67_a_footer_that_does_not_fit_goes_over_the_outputs_end_and_says_so() {
     assert!(text.len() <= 65536 && text.contains("\"overwrote\":"), "the record says what it cost");
     assert!(text.ends_with("=== GATE: FAILED ===\n"));
     assert!(text.starts_with("=== GATE LAUNCH: "), "the header stays");
+    scene.assert_quiet();
+}
+
+#[test]
+fn too_few_descriptors_are_told_and_leave_nothing() {
+    let scene = Scene::new();
+    scene.launch("live", "hold");
+    scene.await_birth("main");
+    let before = scene.files();
+    let mut launched = 0;
+    for limit in 4..=24 {
+        let limit = limit.to_string();
+        let few = |tool: &str| scene.tool(tool).through(["limit", "nofile", &limit]);
+        let out = few("tb-launch").args(["--name", "x", "--", "true"]).run();
+        match out.code {
+            Some(0) => {
+                launched += 1;
+                scene.wait_for("x", 0);
+            }
+            Some(125) => {
+                assert!(out.stderr.contains("Too many open files") && out.stdout.is_empty(), "{out}");
+                if launched == 0 {
+                    assert_eq!(scene.files(), before, "{limit}: {out}");
+                }
+            }
+            _ => panic!("{limit}: {out}"),
+        }
+        let out = few("tb-status").args(["-n", "0", "live"]).run();
+        assert!(matches!(out.code, Some(3 | 125)), "{limit}: {out}");
+        let out = few("tb-wait").args(["--timeout", "0", "live"]).run();
+        assert!(matches!(out.code, Some(124 | 125)), "{limit}: {out}");
+    }
+    assert!(launched > 0);
+    for limit in 4..=24 {
+        let out = scene.tool("tb-kill").arg("live").through(["limit", "nofile", &limit.to_string()]).run();
+        let running = scene.status("live")["status"] == "RUNNING";
+        // Whatever it could do: it says 0 only when the job is over.
+        assert!(matches!((out.code, running), (Some(0), false) | (Some(7 | 125), _)), "{limit}: {out}");
+    }
+    scene.tool("tb-kill").arg("live").run().ok();
     scene.assert_quiet();
 }
 
