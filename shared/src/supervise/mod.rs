@@ -28,9 +28,10 @@ pub const COMM: &str = "tb-supervise";
 /// printed by the job itself. What counts comes first: a title has only the room that the launch's arguments took.
 const RECORDING: &str = "R: tb-supervise: recording";
 
-/// Whether a supervisor has come to its record.
+/// Whether a supervisor has come to its record. One that is ending has no command line any more.
 pub fn is_recording(pid: i32) -> bool {
-    crate::process::command_line(pid).starts_with("R: ")
+    let title = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    title.is_empty() || title.starts_with(b"R: ")
 }
 
 /// The title of a supervisor whose record cannot be written, for [`cannot_record`] and for people.

@@ -1,4 +1,4 @@
-//! What runs out: a disk, in the form of a file size limit, at the header and at the footer; descriptors.
+//! What runs out: a disk, in the form of a file size limit, at the header and at the footer; descriptors; processes.
 
 use std::fs;
 use tb_tests::{Scene, until};
@@ -90,6 +90,33 @@ fn too_few_descriptors_are_told_and_leave_nothing() {
     }
     scene.tool("tb-kill").arg("live").run().ok();
     scene.assert_quiet();
+}
+
+#[test]
+fn too_few_processes_are_told_and_leave_nothing() {
+    let scene = Scene::nobody();
+    scene.make_run_dir();
+    scene.file(".gate-logs/.lock", "");
+    let before = scene.files();
+    let mut refused = 0;
+    for limit in 1..=8 {
+        let limit = limit.to_string();
+        let launch = scene.tool("tb-launch").through(["limit", "nproc", &limit]);
+        let out = launch.args(["--name", "x", "--", "true"]).run();
+        match out.code {
+            Some(0) => drop(scene.wait_for("x", 0)),
+            Some(125) => {
+                refused += 1;
+                assert!(out.stderr.contains("cannot start") && out.stdout.is_empty(), "{out}");
+                scene.assert_quiet();
+                if !scene.files().keys().any(|p| p.extension().is_some_and(|e| e == "log")) {
+                    scene.assert_untouched(&before);
+                }
+            }
+            _ => panic!("{limit}: {out}"),
+        }
+    }
+    assert!(refused > 0);
 }
 
 #[test]
