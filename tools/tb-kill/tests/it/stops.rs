@@ -55,7 +55,7 @@ fn a_handler_for_the_first_signal_may_finish() {
 }
 
 #[test]
-fn g35_the_pid_file_goes_and_the_log_stays() {
+fn g35_t25_the_pid_file_goes_and_the_log_stays() {
     let scene = Scene::new();
     scene.launch("x", "print before hold");
     scene.await_birth("main");

@@ -150,7 +150,7 @@ fn g67_a_full_disk_still_gets_its_record_and_its_verdict() {
 fn g67_an_end_that_cannot_be_recorded_is_not_an_end() {
     let scene = Scene::new();
     // Room for the header and the job's last words; none for a footer, which repeats the header.
-    let probe = scene.launch("y", "exit 0");
+    scene.launch("y", "exit 0");
     scene.wait_for("y", 0);
     let log = fs::read_to_string(scene.log_of("y")).expect("the log");
     let header = log.lines().next().expect("a header").len();
@@ -171,7 +171,6 @@ fn g67_an_end_that_cannot_be_recorded_is_not_an_end() {
     assert!(said.stdout.contains("RUNNING (cannot record: File too large"), "{said}");
     scene.tool("tb-launch").args(["--name", "x", "--", "true"]).run().expect(3);
     scene.tool("tb-wait").args(["--timeout", "10ms", "x"]).run().expect(124);
-    drop(probe);
     // However short the launch's command line was.
     let script = scene.file("j", "#!/bin/sh\n");
     fs::set_permissions(script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("our own file");
