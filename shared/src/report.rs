@@ -189,7 +189,7 @@ impl Report {
             v: 1,
             name: job.name.clone(),
             job: header.map(|h| h.job.clone()),
-            owner: header.and_then(|h| h.owner.clone()),
+            owner: job.owner().map(str::to_owned),
             host: header.map(|h| h.host.clone()),
             status: if running { "RUNNING" } else { "FINISHED" },
             outcome: job.state.outcome.map(Outcome::word),

@@ -134,7 +134,8 @@ impl Wait<'_> {
             None => return Err(self.context.not_tracked(&job.name)),
         };
         let id = found.header().map(|h| h.job.clone());
-        let another = job.id.is_some() && id.is_some() && job.id != id;
+        // Somebody else's run under a PID file that was written over is another one, too.
+        let another = job.id.is_some() && (found.is_foreign() || (id.is_some() && job.id != id));
         if another && supervised {
             job.handles.retain(|h| !h.has_ended());
             return Ok(false);

@@ -7,6 +7,7 @@ use super::name::{LogName, Name, Stem};
 use super::records::{Header, VERSION};
 use super::state::{Facts, Foreign, Place, State, judge};
 use crate::process::{self, Here, Ident, Snapshot};
+use crate::supervise::{COMM, environment, is_recording};
 use crate::term::{Failure, Result};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -71,12 +72,36 @@ pub struct Job {
     pub log: Option<LogFile>,
     /// All logs of the stem, the newest first.
     pub logs: Vec<LogName>,
-    /// The leader, found by its supervisor, where a held PID file has no header to go with it.
-    pub found_leader: Option<Ident>,
     /// What it rests on.
     pub facts: Facts,
     /// What follows.
     pub state: State,
+    /// What its processes say of it, where it runs and its log lost the header.
+    pub recovered: Option<Recovered>,
+}
+
+/// A running job whose header is gone (`> /dev/stderr` cuts a log): known by its supervisors, who hold the PID file's
+/// lock, and by the environment that its leader was started with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// The leader: the supervisor's child that leads its own session.
+    pub leader: Ident,
+    /// Whose job it is.
+    pub owner: Option<String>,
+}
+
+impl Recovered {
+    /// The leader is the child that leads a session, of those that hold the PID file's lock. What was orphaned below may
+    /// lead a session too: the leader is the eldest.
+    fn of(file: &PidFile) -> Option<Recovered> {
+        let all = Snapshot::take().ok()?;
+        let halves = process::holders(&all, file.id.file, file.id.uid);
+        let leads = |row: &&process::Stat| halves.contains(&row.ppid) && row.sid == row.pid;
+        let leaders = all.rows().filter(leads).filter(|row| row.comm != COMM);
+        let leader = leaders.min_by_key(|row| (row.start, row.pid))?;
+        let owner = environment(leader.pid, "TB_OWNER");
+        Some(Recovered { leader: Ident { pid: leader.pid, start: leader.start }, owner })
+    }
 }
 
 impl Job {
@@ -87,7 +112,10 @@ impl Job {
 
     /// Whose it is.
     pub fn owner(&self) -> Option<&str> {
-        self.header().and_then(|h| h.owner.as_deref())
+        match self.header() {
+            Some(header) => header.owner.as_deref(),
+            None => self.recovered.as_ref()?.owner.as_deref(),
+        }
     }
 
     /// Whether it was written by a newer version of the contract: it is shown, never signalled or changed.
@@ -97,7 +125,9 @@ impl Job {
 
     /// The leader as the header names it, whether it lives or not.
     pub fn leader(&self) -> Option<Ident> {
-        self.header().map(|h| Ident { pid: h.pid, start: h.start }).or(self.found_leader)
+        self.header()
+            .map(|h| Ident { pid: h.pid, start: h.start })
+            .or(self.recovered.as_ref().map(|r| r.leader))
     }
 
     /// The PID to show: the leader's.
@@ -110,7 +140,7 @@ impl Job {
 
     /// Whether the job runs under a PID file that somebody else wrote.
     pub fn is_foreign(&self) -> bool {
-        self.facts.foreign == Foreign::Alive && !self.facts.pid_held && !self.facts.log_held
+        self.facts.foreign_runs()
     }
 
     /// The number that somebody wrote over the live PID file, if anybody did.
@@ -175,7 +205,7 @@ pub fn survey(dir: &RunDir, here: &Here, name: &Name) -> Result<Survey> {
     let plain = name.plain_stem();
     for stem in name.stems() {
         let job = read_stem(dir, here, &stem, survey.listed(&stem))?;
-        let Some(job) = again_if_crashed(dir, here, &stem, job)? else { continue };
+        let Some(job) = again_if_torn(dir, here, &stem, job)? else { continue };
         // A header that names another job says that this stem is the other's.
         if job.header().is_some_and(|h| h.name != name.as_str()) {
             survey.plain_is_anothers |= Some(&stem) == plain.as_ref();
@@ -200,7 +230,7 @@ pub fn find(dir: &RunDir, here: &Here, name: &Name) -> Result<Option<Job>> {
 /// When one of its files is no plain file or cannot be read.
 pub fn reread(dir: &RunDir, here: &Here, job: &Job) -> Result<Option<Job>> {
     let now = read_stem(dir, here, &job.stem, Listed::now(dir, &job.stem)?)?;
-    again_if_crashed(dir, here, &job.stem, now)
+    again_if_torn(dir, here, &job.stem, now)
 }
 
 /// All jobs of the directory, whatever their owner.
@@ -219,7 +249,7 @@ pub fn list(dir: &RunDir, here: &Here) -> Result<Listing> {
     let mut listing = Listing::default();
     let mut by_name: BTreeMap<String, usize> = BTreeMap::new();
     for (stem, listed) in stems {
-        match read_stem(dir, here, &stem, listed).and_then(|job| again_if_crashed(dir, here, &stem, job)) {
+        match read_stem(dir, here, &stem, listed).and_then(|job| again_if_torn(dir, here, &stem, job)) {
             Ok(None) => {}
             Ok(Some(job)) => match by_name.get(&job.name) {
                 // One name under both of its stems: the newer is the job.
@@ -244,7 +274,7 @@ fn is_newer_than(job: &Job, other: &Job) -> bool {
 
 /// Between the end of a lock and a footer, or a launch and its log, a reader may see neither: it looks once
 /// more before it says that a job crashed, or that a live PID file has no log.
-fn again_if_crashed(dir: &RunDir, here: &Here, stem: &Stem, job: Option<Job>) -> Result<Option<Job>> {
+fn again_if_torn(dir: &RunDir, here: &Here, stem: &Stem, job: Option<Job>) -> Result<Option<Job>> {
     let again = job.as_ref().is_some_and(|j| {
         let neither =
             !j.facts.pid_held && !j.facts.log_held && j.facts.footer.is_none() && j.facts.header.is_some();
@@ -260,10 +290,15 @@ fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, listed: Listed) -> Result<O
     // deleted gets another before its PID file goes.
     let mut logs = if listed.pid && pid_file.is_none() { Listed::now(dir, stem)?.logs } else { listed.logs };
     logs.sort_by(|a, b| b.order().cmp(&a.order()));
+    // The run before may still hold its log when the next one runs: its record is written, it only syncs.
+    let is_live = |log: &LogFile| {
+        let before = |h: &Header| pid_file.as_ref().and_then(PidFile::pid) != Some(h.pid);
+        log.held && !(log.end.footer.is_some() && log.header.as_deref().is_some_and(before))
+    };
     let mut log = None;
     for name in &logs {
         let Some(found) = read_log(dir, name)? else { continue };
-        let live = found.held;
+        let live = is_live(&found);
         if log.is_none() || live {
             log = Some(found);
         }
@@ -274,7 +309,7 @@ fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, listed: Listed) -> Result<O
     }
     if let (Some(pid), Some(found)) = (&pid_file, &log)
         && pid.held
-        && !found.held
+        && !is_live(found)
     {
         // The job's own log is gone: what is there belongs to an earlier run.
         log = None;
@@ -283,25 +318,24 @@ fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, listed: Listed) -> Result<O
         (Some(file), log) if !file.held => foreign(file, log.as_ref(), here),
         _ => Foreign::None,
     };
-    if foreign == Foreign::Alive && log.as_ref().is_some_and(|l| l.header.is_some() && !l.held) {
+    let over = |l: &LogFile| l.header.is_some() && (!l.held || l.end.footer.is_some());
+    if foreign == Foreign::Alive && log.as_ref().is_some_and(over) {
         log = None;
     }
     let facts = facts(here, pid_file.as_ref(), log.as_ref(), foreign);
     let header = log.as_ref().and_then(|l| l.header.as_deref());
     let name = header.map_or_else(|| stem.as_str().to_owned(), |h| h.name.clone());
-    let found_leader = match (&pid_file, header) {
-        (Some(file), None) if file.held => leader_of_holders(file),
-        _ => None,
-    };
+    let held = pid_file.as_ref().filter(|file| file.held && header.is_none());
+    let recovered = held.and_then(Recovered::of);
     Ok(judge(&facts).map(|state| Job {
         name,
         stem: stem.clone(),
         pid_file,
         log,
         logs,
-        found_leader,
         facts,
         state,
+        recovered,
     }))
 }
 
@@ -317,20 +351,10 @@ pub fn of_log(here: &Here, log: LogFile) -> Option<Job> {
         pid_file: None,
         log: Some(log),
         logs,
-        found_leader: None,
         facts,
         state,
+        recovered: None,
     })
-}
-
-/// The leader of a job whose header is gone: the child that leads a session, of the monitor, which is the lower of
-/// those that hold the PID file's lock. What was orphaned below may lead a session too: the leader is the eldest.
-fn leader_of_holders(file: &PidFile) -> Option<Ident> {
-    let all = Snapshot::take().ok()?;
-    let holders = process::holders(&all, file.id.file, file.id.uid);
-    let children = holders.iter().flat_map(|&pid| all.children(pid)).filter_map(|&pid| all.get(pid));
-    let leaders = children.filter(|row| row.sid == row.pid && row.comm != crate::supervise::COMM);
-    leaders.min_by_key(|row| (row.start, row.pid)).map(|row| Ident { pid: row.pid, start: row.start })
 }
 
 fn facts(here: &Here, pid_file: Option<&PidFile>, log: Option<&LogFile>, foreign: Foreign) -> Facts {
@@ -345,11 +369,25 @@ fn facts(here: &Here, pid_file: Option<&PidFile>, log: Option<&LogFile>, foreign
         header: place,
         leader_lives: place == Some(Place::Here)
             && header.is_some_and(|h| Ident { pid: h.pid, start: h.start }.is_alive()),
-        footer: log.and_then(|l| l.end.footer.as_ref()).map(|(f, _)| f.outcome),
+        footer: log
+            .filter(|l| {
+                !(l.held && place == Some(Place::Here) && l.header.as_deref().is_some_and(is_unrecorded))
+            })
+            .and_then(|l| l.end.footer.as_ref())
+            .map(|(f, _)| f.outcome),
         foreign,
         marker: headerless.and_then(|l| l.end.marker),
         summary: headerless.and_then(|l| l.end.summary),
     }
+}
+
+/// Whether a job's monitor lives and has not come to its record: a footer that is there all the same is one that the job
+/// printed of itself.
+fn is_unrecorded(header: &Header) -> bool {
+    header
+        .supervisors
+        .last()
+        .is_some_and(|&(pid, start)| Ident { pid, start }.is_alive() && !is_recording(pid))
 }
 
 /// Where a header points, seen from here.

@@ -16,7 +16,7 @@ mod state;
 pub use collect::{clear_pid_file, collect};
 pub use dir::{DirEntry, RunDir};
 pub use files::{FileId, LogEnd, LogFile, PidContent, PidFile, read_log, read_pid_file};
-pub use job::{Job, Listing, Scope, Survey, find, is_meant, list, of_log, reread, survey};
+pub use job::{Job, Listing, Recovered, Scope, Survey, find, is_meant, list, of_log, reread, survey};
 pub use lock::{DirLock, Probe, probe};
 pub use name::{LogName, Name, Stem};
 pub use queue::{Ticket, is_waited};

@@ -52,6 +52,13 @@ pub struct Facts {
     pub summary: Option<TerminalMarker>,
 }
 
+impl Facts {
+    /// Whether what runs is somebody else's PID file's process: a job whose record is written only syncs.
+    pub fn foreign_runs(&self) -> bool {
+        self.foreign == Foreign::Alive && !self.pid_held && !(self.log_held && self.footer.is_none())
+    }
+}
+
 /// RUNNING or FINISHED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -135,7 +142,7 @@ pub fn judge(facts: &Facts) -> Option<State> {
     };
     let finished = State { status: Status::Finished, ..running };
     // A foreign run whose PID file was written beside an older job's log is that name's run now.
-    if facts.foreign == Foreign::Alive && !facts.pid_held && !facts.log_held {
+    if facts.foreign_runs() {
         return Some(running);
     }
     if let Some(outcome) = facts.footer
@@ -285,8 +292,13 @@ mod tests {
 
     #[test]
     fn a_foreign_run_beside_a_finished_jobs_log_is_running() {
-        let facts =
-            Facts { footer: Some(Outcome::Passed), pid_file: true, foreign: Foreign::Alive, ..here() };
-        assert_eq!(row(&facts).0, Status::Running);
+        for log_held in [false, true] {
+            let footer = Some(Outcome::Passed);
+            let facts = Facts { footer, pid_file: true, foreign: Foreign::Alive, log_held, ..here() };
+            assert_eq!(row(&facts).0, Status::Running);
+            assert!(facts.foreign_runs());
+        }
+        let ours = Facts { log_held: true, pid_file: true, foreign: Foreign::Alive, ..here() };
+        assert!(!ours.foreign_runs(), "a job whose PID file was replaced is still the one that runs");
     }
 }

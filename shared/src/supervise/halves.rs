@@ -11,7 +11,7 @@ use super::machine::{Ask, LeaderEnd, verdict};
 use super::record::Record;
 use super::tree::{SPARED, Tree};
 use super::words::{Told, Word};
-use super::{COMM, Request};
+use super::{RECORDING, Request, cannot_record_title};
 use crate::contract::{Footer, Stopping, VERSION, rfc3339};
 use crate::process::{self, Handle, Ident};
 use crate::sys::{self, Children, SignalFd, Which, signal_name};
@@ -203,12 +203,9 @@ impl Role for JobHalf {
         // Output that the log could not take is as much gone as a beginning that was cut away.
         self.record.replaced |= self.capture.lost;
         let mut footer = footer(end, &self.record);
+        sys::set_title(RECORDING);
         while let Err(cause) = self.record.finish(&mut footer) {
-            let cause = match cause.raw_os_error() {
-                Some(number) => nix::errno::Errno::from_raw(number).desc().to_owned(),
-                None => cause.to_string(),
-            };
-            sys::set_title(&format!("{COMM}: cannot record: {cause}"));
+            sys::set_title(&cannot_record_title(&cause));
             let until = Instant::now() + RETRY;
             while let Some(left) = until.checked_duration_since(Instant::now()).filter(|l| !l.is_zero()) {
                 sleep_on(&[signals.fd()], Some(left));
@@ -217,6 +214,7 @@ impl Role for JobHalf {
                     break;
                 }
             }
+            sys::set_title(RECORDING);
         }
         self.tell(&Word::Recorded);
         self.wake_twin();

@@ -118,15 +118,18 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
     sweep_unfinished(dir, survey);
     let failure = |what: &str, e: io::Error| Failure::cannot(format!("{what} for {}", plan.name), e);
     let job = new_job_id().map_err(|e| failure("choose a job id", e))?;
+    // Whatever else can be refused comes before the files.
+    let null =
+        File::options().read(true).write(true).open("/dev/null").map_err(|e| failure("open /dev/null", e))?;
+    let (answer, reply) =
+        pipe_with(PipeFlags::CLOEXEC).map_err(|e| failure("talk to the supervisor", e.into()))?;
+    let (capture, ends) = plan.capture.open().map_err(|e| failure("capture the output", e))?;
+    let own_dir = dir.duplicate().map_err(|e| failure("use the run directory", e))?;
     let (log, leader_log, pid_file) = create_files(dir, &job, plan.shared).map_err(|e| {
         let _ = dir.remove(&new_log(&job));
         let _ = dir.remove(&new_pid(&job));
         failure(&format!("create files in {}", dir.path().display()), e)
     })?;
-    let null =
-        File::options().read(true).write(true).open("/dev/null").map_err(|e| failure("open /dev/null", e))?;
-    let (answer, reply) =
-        pipe_with(PipeFlags::CLOEXEC).map_err(|e| failure("talk to the supervisor", e.into()))?;
 
     let started_at = now();
     let mut header = Header {
@@ -151,12 +154,10 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
     };
     header.set_command(&plan.command, &std::env::current_dir().unwrap_or_else(|_| PathBuf::from("?")));
     let mut command = command(&plan, dir, &job);
-    let (capture, ends) = plan.capture.open().map_err(|e| failure("capture the output", e))?;
     let end = |own: &Option<OwnedFd>| Some(own.as_ref().map_or(leader_log.as_raw_fd(), AsRawFd::as_raw_fd));
     command.stdio = [Some(null.as_raw_fd()), end(&ends.stdout), end(&ends.stderr)];
-    let own_dir = dir.duplicate().map_err(|e| failure("use the run directory", e))?;
     let Plan { name, stem, newest, policy, spare, limit, stall, hook, shared, .. } = plan;
-    let stall = stall.watch(vec![leader_log.try_clone().map_err(|e| failure_of(&name, "watch the log", e))?]);
+    let stall = stall.watch_log(&leader_log);
     let log_name = LogName { stem: stem.clone(), stamp: String::new(), sequence: 1 };
     let record = Record { dir: own_dir, header, stem, log_name, log, pid_file, shared, replaced: false };
 
@@ -202,10 +203,6 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
         record.abandon();
     }
     outcome
-}
-
-fn failure_of(name: &Name, what: &str, e: io::Error) -> Failure {
-    Failure::cannot(format!("{what} for {name}"), e)
 }
 
 /// Reads the answer to its end, and what it means.

@@ -26,6 +26,12 @@ pub struct StallLimits {
 }
 
 impl StallLimits {
+    /// A watch over a job whose output is this log; where it cannot be watched by its size, by what the tree writes.
+    pub(super) fn watch_log(self, log: &File) -> Option<Stall> {
+        self.any.or(self.output)?;
+        self.watch(log.try_clone().into_iter().collect())
+    }
+
     /// A watch over a tree whose output goes to these files (none: to what cannot be measured by size).
     pub fn watch(self, files: Vec<File>) -> Option<Stall> {
         let shortest = self.any.into_iter().chain(self.output).min()?;

@@ -2,7 +2,7 @@
 //! by evidence (CONTRACT.md §6).
 
 use super::evidence::{Evidence, belongs, cookie};
-use super::{BOUND, Request};
+use super::{BOUND, Request, cannot_record};
 use crate::contract::{
     self, Footer, Foreign, Job, LogFile, Name, Outcome, Place, Reason, RunDir, State, Stopping, VERSION, now,
     rfc3339,
@@ -72,12 +72,6 @@ pub fn supervisors(job: &Job) -> Vec<Ident> {
     // The monitor is the one whose parent is the other.
     halves.sort_by_key(|row| !pids.contains(&row.ppid));
     halves.into_iter().map(|row| Ident { pid: row.pid, start: row.start }).collect()
-}
-
-/// Why this half of a supervisor cannot record its job's end: it says so in its command line.
-pub fn cannot_record(half: i32) -> Option<String> {
-    let title = process::command_line(half);
-    Some(title.strip_prefix(super::COMM)?.strip_prefix(": cannot record: ")?.to_owned())
 }
 
 /// Whether the caller runs inside this job.
@@ -312,19 +306,34 @@ impl Stop<'_> {
         let Some(now) = contract::reread(self.dir, self.here, self.job)? else {
             return Ok(Look::Over(State { status: contract::Status::Finished, ..self.job.state }, None));
         };
+        if now.is_foreign() {
+            // Somebody wrote another number over the job's PID file, which is that one's now: how the job ended is in
+            // its log.
+            let ours = |log: &LogFile| self.job.header().is_none_or(|h| log.job() == Some(&h.job));
+            let mut logs =
+                now.logs.iter().filter_map(|name| contract::read_log(self.dir, name).ok().flatten());
+            let Some(log) = logs.find(ours).and_then(|log| contract::of_log(self.here, log)) else {
+                return Ok(Look::Over(State { status: contract::Status::Finished, ..self.job.state }, None));
+            };
+            return Ok(Self::seen(log, true));
+        }
         let same = match (now.header(), self.job.header()) {
             (Some(a), Some(b)) => a.job == b.job,
             _ => true,
         };
-        if !same || !now.state.is_running() {
-            let footer = now.log.and_then(|l| l.end.footer).map(|(f, _)| f).filter(|_| same);
-            return Ok(Look::Over(now.state, footer));
-        }
-        if now.state.unsupervised && !self.job.state.unsupervised {
+        if now.state.is_running() && now.state.unsupervised && !self.job.state.unsupervised {
             return Ok(Look::Silent);
         }
+        Ok(Self::seen(now, same))
+    }
+
+    fn seen(now: Job, same: bool) -> Look {
+        if !same || !now.state.is_running() {
+            let footer = now.log.and_then(|l| l.end.footer).map(|(f, _)| f).filter(|_| same);
+            return Look::Over(now.state, footer);
+        }
         let announced = now.log.as_ref().is_some_and(|l| l.end.stopping.is_some());
-        Ok(if announced { Look::Stopping } else { Look::Silent })
+        if announced { Look::Stopping } else { Look::Silent }
     }
 
     fn survivors(&self, why: &str) -> Stopped {

@@ -55,7 +55,7 @@ fn a_handler_for_the_first_signal_may_finish() {
 }
 
 #[test]
-fn g35_the_pid_file_goes_and_the_log_stays() {
+fn g35_t25_the_pid_file_goes_and_the_log_stays() {
     let scene = Scene::new();
     scene.launch("x", "print before hold");
     scene.await_birth("main");
@@ -185,6 +185,13 @@ fn a_number_that_a_shell_wrote_into_the_pid_file_is_not_what_is_stopped() {
         .expect("the run directory");
     scene.tool("tb-kill").arg("x").run().ok().says(&format!("Killed x [PID: {}]", leader.pid));
     assert!(witness.proc().alive() && !leader.alive());
+    // What was written over its file while it ran is no run of its own; the job's record stands in its log, once.
+    scene.tool("tb-status").arg("x").run().expect(1).says("FINISHED (FAIL)");
+    let logs = scene.files();
+    let log = logs.keys().find(|p| p.extension().is_some_and(|e| e == "log")).expect("the log");
+    let text = fs::read_to_string(log).expect("the log");
+    assert_eq!(text.matches("=== GATE RESULT: ").count(), 1, "{text}");
+    assert!(text.contains("\"outcome\":\"killed\"") && text.contains("\"signal\":\"SIGTERM\""), "{text}");
 }
 
 #[test]

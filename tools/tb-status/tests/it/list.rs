@@ -177,7 +177,7 @@ fn g32_g52_what_comes_and_goes_during_a_look_disturbs_nobody() {
         rm -f .gate-logs/test-a-*.log .gate-logs/.test-b.pid; done";
     let churn = scene.sh(script).spawn();
     tb_tests::until("it has begun", || scene.run_dir().exists().then_some(()));
-    for _ in 0..150 {
+    for _ in 0..60 {
         let out = scene.tool("tb-status").run().ok();
         assert!(out.stderr.is_empty() && out.stdout.starts_with("BACKGROUND TESTS ("), "{out}");
         for name in ["a", "b"] {

@@ -75,11 +75,34 @@ fn its_own_footer_in_the_output_ends_nothing_while_it_runs_and_the_last_one_deci
     scene.tool("tb-clean").arg("x").run().expect(3);
     append(&path, &forged);
     scene.file("go", "");
-    // Until the record is written nobody can tell the two apart; afterwards the last one counts.
-    scene.assert_quiet();
-    until("the record is written", || (scene.status("x")["exit_code"] == 3).then_some(()));
     scene.wait_for("x", 1);
     assert_eq!(scene.status("x")["outcome"], "failed");
+}
+
+#[test]
+fn its_own_footer_at_its_end_ends_nothing_while_its_tree_is_stopped() {
+    let scene = Scene::new();
+    // What it leaves needs the whole grace to go: all that time the PID file is gone and the forged record there.
+    scene.launch("x", "spawn-setsid [ ignore-term hold ] await go exit 3");
+    let (child, leader) = (scene.await_birth("setsid"), scene.await_birth("main"));
+    let (path, forged) = own_footer(&scene, "x", Outcome::Passed);
+    append(&path, &forged);
+    let waiter = scene.tool("tb-wait").args(["--heartbeat", "10ms", "x"]).spawn();
+    waiter.until_stderr("RUNNING");
+    scene.file("go", "");
+    until("its leader is gone", || (!leader.alive()).then_some(()));
+    let mut looks = 0;
+    loop {
+        let status = scene.status("x");
+        if !child.alive() {
+            break;
+        }
+        assert!(status["status"] == "RUNNING" && status["outcome"].is_null(), "{status}");
+        looks += 1;
+    }
+    assert!(looks > 0, "the child outlives its leader by the grace");
+    waiter.wait().expect(1).says("x: FINISHED (FAIL)").says("exit 3");
+    scene.wait_for("x", 1);
 }
 
 #[test]
@@ -156,6 +179,64 @@ fn a_deleted_log_does_not_bring_an_earlier_runs_verdict_back() {
         late.wait().expect(1);
         assert_eq!(scene.status("x")["exit_code"], 3, "round {round}");
     }
+}
+
+#[test]
+fn a_log_that_was_replaced_by_another_file_is_left_to_that() {
+    let scene = Scene::new();
+    scene.launch("x", "print mine await go exit 3");
+    let leader = scene.await_birth("main");
+    let path = scene.log_of("x");
+    scene.file("other", "=== GATE: PASSED ===\n");
+    fs::rename(scene.path("other"), &path).expect("our own files");
+    let status = scene.status("x");
+    assert_eq!((&status["status"], &status["pid"]), (&"RUNNING".into(), &leader.pid.into()), "{status}");
+    scene.file("go", "");
+    scene.wait_for("x", 1);
+    assert_eq!(fs::read_to_string(&path).expect("the other file"), "=== GATE: PASSED ===\n");
+    let status = scene.status("x");
+    assert_eq!((&status["exit_code"], &status["truncated"]), (&3.into(), &true.into()));
+    assert_ne!(scene.log_of("x"), path);
+}
+
+#[test]
+fn a_run_directory_that_was_removed_ends_in_not_tracked_and_nothing_is_left() {
+    let scene = Scene::new();
+    scene.launch("x", "await go exit 3");
+    scene.await_birth("main");
+    let waiter = scene.tool("tb-wait").args(["--heartbeat", "10ms", "x"]).spawn();
+    waiter.until_stderr("RUNNING");
+    fs::remove_dir_all(scene.run_dir()).expect("our own directory");
+    scene.tool("tb-status").arg("x").run().expect(4);
+    scene.tool("tb-launch").args(["--name", "x", "--", "true"]).run().ok();
+    scene.wait_for("x", 0);
+    scene.file("go", "");
+    waiter.wait().expect(4);
+    scene.assert_quiet();
+}
+
+#[test]
+fn a_run_before_that_still_holds_its_log_is_not_taken_for_the_run() {
+    let scene = Scene::new();
+    scene.launch("x", "exit 0");
+    scene.wait_for("x", 0);
+    // As its supervisor does while it syncs.
+    let script = format!(
+        "exec 9<'{}'; flock 9; echo locked; exec tb-fixture role holder hold",
+        scene.log_of("x").display()
+    );
+    let holder = scene.sh(&script).spawn();
+    holder.until_stdout("locked");
+    scene.tool("tb-status").arg("x").run().ok().says("FINISHED (PASS)");
+    scene.launch("x", "role second await go exit 3");
+    let second = scene.await_birth("second");
+    assert_eq!(scene.status("x")["pid"], second.pid);
+    fs::remove_file(scene.log_of("x")).expect("our own log");
+    let status = scene.status("x");
+    assert!(status["status"] == "RUNNING" && status["log_file"].is_null(), "{status}");
+    assert_eq!((&status["pid"], &status["supervision"]), (&second.pid.into(), &"double".into()));
+    scene.file("go", "");
+    scene.wait_for("x", 1);
 }
 
 #[test]

@@ -35,6 +35,34 @@ fn t29_t30_an_owner_sees_its_own_jobs_only() {
 }
 
 #[test]
+fn t29_a_job_whose_log_was_cut_or_deleted_is_still_its_owners() {
+    let scene = Scene::new();
+    let launch = |name: &str, words: &str| {
+        let argv = scene.fixture_argv(words);
+        scene.tool("tb-launch").args(["--owner", "ann", "--name", name, "--"]).args(argv).run().ok();
+    };
+    launch("cut", "role cut truncate-stderr ready hold");
+    launch("gone", "role gone hold");
+    let (cut, gone) = (scene.await_birth("cut"), scene.await_birth("gone"));
+    std::fs::remove_file(scene.log_of("gone")).expect("our own log");
+    for (name, leader) in [("cut", cut), ("gone", gone)] {
+        // Nor does a number that a shell wrote over the PID file hide the leader.
+        let pid_file = scene.run_dir().join(format!(".test-{name}.pid"));
+        std::fs::write(pid_file, format!("{}\n", std::process::id())).expect("the run directory");
+        let status = scene.status(name);
+        assert_eq!((&status["owner"], &status["pid"]), (&"ann".into(), &leader.pid.into()), "{status}");
+        scene.tool("tb-status").arg(name).run().expect(4);
+        let out = scene.tool("tb-launch").args(["--name", name, "--", "true"]).run().expect(3);
+        assert!(out.stderr.contains("held by another owner"), "{out}");
+    }
+    scene.tool("tb-kill").arg("--all").run().ok();
+    assert!(cut.alive() && gone.alive(), "nobody else's to stop");
+    scene.tool("tb-kill").args(["--owner", "ann", "--all"]).run().ok();
+    assert!(!cut.alive() && !gone.alive());
+    scene.assert_quiet();
+}
+
+#[test]
 fn a_jobs_own_commands_are_its_owners() {
     let scene = Scene::new();
     let argv = ["--name", "outer", "--", "sh", "-c", "tb-launch --name inner -- true && tb-wait inner"];

@@ -98,7 +98,12 @@ fn a_number_that_a_shell_wrote_into_a_live_pid_file_fools_nobody() {
     let me = std::process::id();
     std::fs::write(&file, format!("{me}\n")).expect("the run directory");
     scene.tool("tb-status").arg("x").run().expect(3).says(&format!("PID file overwritten by PID {me}"));
+    let waiter = scene.tool("tb-wait").args(["--heartbeat", "10ms", "x"]).spawn();
+    waiter.until_stderr("RUNNING");
     scene.file("go", "");
-    scene.tool("tb-wait").args(["--timeout", "20s", "x"]).run();
-    assert!(file.exists(), "it is that shell's now");
+    // Who waited for the job hears of its end, and so does who asks later: what was written over its file while it ran
+    // is no run of its own.
+    waiter.wait().expect(1).says("x: FINISHED (FAIL)").says("exit 3");
+    assert!(file.exists());
+    scene.tool("tb-status").arg("x").run().expect(1).says("FINISHED (FAIL)");
 }

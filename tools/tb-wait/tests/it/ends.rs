@@ -133,7 +133,7 @@ fn a_new_run_of_the_name_is_not_the_one_that_was_waited_for() {
 }
 
 #[test]
-fn t08_t09_t25_after_the_wait_all_output_is_there_and_nothing_runs_any_more() {
+fn t08_t09_after_the_wait_all_output_is_there_and_nothing_runs_any_more() {
     let scene = Scene::new();
     // What it leaves in its group writes until it is stopped; what left its session too.
     scene.launch("x", "spawn-same [ print same ready hold ] spawn-setsid [ print away ready hold ] ready await go print last exit 7");
