@@ -280,8 +280,16 @@ fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, mut logs: Vec<LogName>) -> 
         (Some(file), None) if file.held => leader_of_holders(file),
         _ => None,
     };
-    Ok(judge(&facts)
-        .map(|state| Job { name, stem: stem.clone(), pid_file, log, logs, found_leader, facts, state }))
+    Ok(judge(&facts).map(|state| Job {
+        name,
+        stem: stem.clone(),
+        pid_file,
+        log,
+        logs,
+        found_leader,
+        facts,
+        state,
+    }))
 }
 
 /// A job by one of its logs alone: an earlier run of a name.

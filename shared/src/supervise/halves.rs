@@ -23,7 +23,7 @@ const ROUND: Duration = Duration::from_millis(20);
 const RETRY: Duration = Duration::from_secs(5);
 /// How many requests that were passed on to the monitor the front remembers.
 const PASSED_ON: usize = 8;
-/// Room for words about as many leaks as a record lists: the kernel's default holds half of them.
+/// Room for words about as many leaks as a record lists, and about each process of a large tree.
 const PIPE: usize = 1 << 20;
 
 /// The signals that a half reads instead of taking.
@@ -124,9 +124,10 @@ pub(super) fn front(
         sys::exit_now(0);
     }
     let leader = Ident { pid: record.header.pid, start: record.header.start };
+    let tree = Tree::taken_over(spare, told.signals_begun, told.sent);
     let (machine, actions) = Machine::resume(policy, told.dead.is_some(), told.stop, told.signalled);
     let acting = Acting {
-        known: Known { record, policy, tree: Tree::new(spare), leader, limit, started },
+        known: Known { record, policy, tree, leader, limit, started },
         machine,
         signals,
         twin: None,
@@ -331,7 +332,11 @@ impl Acting {
                     }
                 }
                 Action::TellStop(ask) => self.tell(&Word::stop(&ask)),
-                Action::Unpublish => self.known.record.unpublish(),
+                Action::Unpublish => {
+                    // The job is never without a file: a log that is gone is begun anew before the PID file goes.
+                    self.known.record.rehome();
+                    self.known.record.unpublish();
+                }
                 Action::Reap => {
                     let _ = sys::look(Which::Pid(self.known.leader.pid), true);
                 }
@@ -343,7 +348,18 @@ impl Acting {
                         self.nested.iter().for_each(|n| self.tell(&Word::Nested(n.clone())));
                     }
                     self.strongest = Some(signal);
-                    self.known.tree.soft(signal, grace);
+                    let twin = self.twin.as_ref();
+                    if let Some(twin) = twin {
+                        // A pipe that stays as it is holds less: what does not fit is not told.
+                        let _ = rustix::pipe::fcntl_setpipe_size(twin, PIPE);
+                    }
+                    let tell = |word: Word| twin.iter().for_each(|twin| word.tell(twin));
+                    self.known.tree.soft_telling(
+                        signal,
+                        grace,
+                        |moment| tell(Word::Begun(moment)),
+                        |ident| tell(Word::Sent(ident.pid, ident.start)),
+                    );
                 }
                 Action::Hard => {
                     self.strongest = Some(libc::SIGKILL);
@@ -385,7 +401,8 @@ impl Acting {
             let _ = rustix::pipe::fcntl_setpipe_size(twin, PIPE);
         }
         // What the other half had noted before it died may be gone by now, and was a leak all the same.
-        let is_new = |known: &[Leftover], l: &Leftover| !known.iter().any(|k| (k.pid, k.start) == (l.pid, l.start));
+        let is_new =
+            |known: &[Leftover], l: &Leftover| !known.iter().any(|k| (k.pid, k.start) == (l.pid, l.start));
         for leaked in leaked.into_iter().filter(|l| is_new(&self.leaked, l)).collect::<Vec<_>>() {
             self.tell(&Word::Leaked(leaked.clone()));
             self.leaked.push(leaked);

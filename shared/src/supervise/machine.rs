@@ -547,8 +547,7 @@ mod tests {
                     }
                     for a in events() {
                         for b in events() {
-                            let (mut m, mut all) =
-                                Machine::resume(POLICY, dead, stop.clone(), signalled);
+                            let (mut m, mut all) = Machine::resume(POLICY, dead, stop.clone(), signalled);
                             for event in [a.clone(), b.clone()] {
                                 all.extend(m.on(event));
                             }
@@ -556,7 +555,11 @@ mod tests {
                             assert!(softs + usize::from(signalled.is_some()) <= 1, "{all:?}");
                             assert!(all.iter().filter(|x| matches!(x, Action::Finish)).count() <= 1);
                             assert!(!dead || all.first() == Some(&Action::Unpublish), "{all:?}");
-                            assert_eq!(m.stop().is_some(), stop.is_some() || (!dead && all.iter().any(|x| matches!(x, Action::TellStop(_)))));
+                            assert_eq!(
+                                m.stop().is_some(),
+                                stop.is_some()
+                                    || (!dead && all.iter().any(|x| matches!(x, Action::TellStop(_))))
+                            );
                         }
                     }
                 }

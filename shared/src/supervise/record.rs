@@ -121,7 +121,7 @@ impl Record {
     }
 
     /// If the log's path is gone or names another file, what is still to be written goes to a new log.
-    fn rehome(&mut self) {
+    pub(super) fn rehome(&mut self) {
         if self.names(&self.log_name.file(), &self.log) {
             return;
         }

@@ -7,6 +7,7 @@ use crate::contract::Leftover;
 use crate::process::{self, Handle, Ident, Snapshot, Stat};
 use crate::supervise::{COMM, GUARD_COMM, Request};
 use crate::sys::{self, Children, Which};
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub struct Tree {
     me: i32,
     spare: Option<Spare>,
     signalled: HashSet<Ident>,
+    /// When the first signal went out.
+    begun: Option<Moment>,
 }
 
 /// What has become of the children after a round.
@@ -43,7 +46,8 @@ pub enum Left {
 
 /// A moment, for telling who was born before it. Start times are coarse: a process that a TERM handler starts
 /// has the tick of the signal itself. Numbers are handed out in order, and tell the two apart.
-struct Moment {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Moment {
     tick: u64,
     /// The number that was handed out last; `None` where the kernel does not tell.
     pid: Option<i32>,
@@ -78,7 +82,16 @@ fn is_supervisor(row: &Stat) -> bool {
 impl Tree {
     /// The tree below this process, which must be a child subreaper.
     pub fn new(spare: Option<Spare>) -> Tree {
-        Tree { me: std::process::id().cast_signed(), spare, signalled: HashSet::new() }
+        Tree { me: std::process::id().cast_signed(), spare, signalled: HashSet::new(), begun: None }
+    }
+
+    /// The same, where another supervisor had begun to signal the tree: who has had its signal gets no other.
+    pub(super) fn taken_over(
+        spare: Option<Spare>,
+        begun: Option<Moment>,
+        signalled: impl IntoIterator<Item = Ident>,
+    ) -> Tree {
+        Tree { signalled: signalled.into_iter().collect(), begun, ..Tree::new(spare) }
     }
 
     fn is_spared(&self, row: &Stat) -> bool {
@@ -161,10 +174,24 @@ impl Tree {
     /// What is born meanwhile is signalled too, if it was born before the first signal went out: a process that
     /// a TERM handler starts in order to clean up must be left to do so.
     pub fn soft(&mut self, signal: i32, grace: Duration) {
-        let mut begun = None;
+        self.soft_telling(signal, grace, |_| {}, |_| {});
+    }
+
+    /// The same; `told_begun` and `told` hear of the beginning and of each process before it is signalled.
+    pub(super) fn soft_telling(
+        &mut self,
+        signal: i32,
+        grace: Duration,
+        told_begun: impl Fn(Moment),
+        told: impl Fn(Ident),
+    ) {
         for _ in 0..PASSES {
             let Ok(all) = Snapshot::take() else { return };
-            let begun = begun.get_or_insert_with(Moment::now);
+            let begun = *self.begun.get_or_insert_with(|| {
+                let begun = Moment::now();
+                told_begun(begun);
+                begun
+            });
             let mut targets: Vec<Stat> = self
                 .members(&all)
                 .into_iter()
@@ -179,6 +206,7 @@ impl Tree {
             targets.sort_by_key(|row| !is_supervisor(row));
             for row in targets {
                 self.signalled.insert(ident(&row));
+                told(ident(&row));
                 let Ok(Some(handle)) = Handle::open(ident(&row)) else { continue };
                 // A process that may not be signalled is named at the end, if it is still there.
                 if is_supervisor(&row) {
@@ -351,7 +379,8 @@ mod tests {
 
     #[test]
     fn long_lists_are_cut_and_say_so() {
-        let many = (0..250).map(|n| Leftover { pid: n, start: 1, command: String::new(), why: String::new() });
+        let many =
+            (0..250).map(|n| Leftover { pid: n, start: 1, command: String::new(), why: String::new() });
         let cut = list(many);
         assert_eq!(cut.len(), LISTED);
         assert_eq!(cut[LISTED - 1].why, "and 51 more");

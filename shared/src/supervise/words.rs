@@ -3,8 +3,9 @@
 //! The front reads only after the monitor has died: nothing wakes it while all is well.
 
 use super::machine::Ask;
+use super::tree::Moment;
 use crate::contract::{Header, Leftover, LogName, Reason};
-use crate::process::boottime;
+use crate::process::{Ident, boottime};
 use crate::sys::Ended;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,10 @@ pub(super) enum Word {
     Dead(Death),
     /// A stop begins.
     Stop { by: String, reason: Reason, signal: i32, grace_ms: u64 },
+    /// The first signal of a stop goes out.
+    Begun(Moment),
+    /// This process (PID, start) is about to get its one signal.
+    Sent(i32, u64),
     /// The tree has had its one signal, and has until then (milliseconds since boot).
     Signalled { until_ms: u64 },
     /// This outlived the leader.
@@ -92,6 +97,9 @@ pub(super) struct Told {
     pub stop: Option<Ask>,
     /// Whether the tree has had its one signal, and how long it still has.
     pub signalled: Option<Duration>,
+    /// When the first signal went out, and who has had it.
+    pub signals_begun: Option<Moment>,
+    pub sent: Vec<Ident>,
     pub leaked: Vec<Leftover>,
     pub nested: Vec<Leftover>,
     pub recorded: bool,
@@ -112,6 +120,8 @@ impl Told {
                     let grace = Duration::from_millis(grace_ms);
                     told.stop = Some(Ask { by, reason, signal, grace });
                 }
+                Word::Begun(moment) => told.signals_begun = Some(moment),
+                Word::Sent(pid, start) => told.sent.push(Ident { pid, start }),
                 Word::Signalled { until_ms } => {
                     told.signalled = Some(Duration::from_millis(until_ms).saturating_sub(boottime()));
                 }
