@@ -17,8 +17,10 @@ use std::time::{Duration, Instant};
 
 /// How long a supervisor may take to answer before it counts as stuck.
 const ANSWER: Duration = Duration::from_secs(2);
-/// What an end takes beyond its bound: the record's writing, a busy machine.
-const SLACK: Duration = Duration::from_secs(10);
+/// What an end may take beyond its bound before its supervisor counts as stuck: the record's writing, a busy machine.
+const SLACK: Duration = Duration::from_secs(3);
+/// How long another tool may take that stops the same unsupervised job, beyond our own bound.
+const OTHERS: Duration = Duration::from_secs(10);
 /// The longest sleep between two looks where the kernel cannot wake us.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a reader's probe of a lock may take before it is tried again.
@@ -153,7 +155,6 @@ struct Stop<'a> {
 
 impl Stop<'_> {
     fn run(&self) -> Result<Stopped> {
-        let deadline = Instant::now() + self.grace + BOUND + SLACK;
         let watch = Watch::new(self.dir);
         let processes = self.count();
         let pid = self.job.pid().unwrap_or(0);
@@ -173,38 +174,37 @@ impl Stop<'_> {
                 Stopped::Survivors(survivors)
             }
         };
-        loop {
-            let halves = supervisors(self.job);
-            let Some(&half) = halves.first() else { break };
-            self.ask(half);
-            let patience = Instant::now() + ANSWER;
+        let begun = Instant::now();
+        while let Some(&half) = supervisors(self.job).first() {
+            // Whoever takes over has what is left of the grace, not another.
+            let grace = self.grace.saturating_sub(begun.elapsed());
+            self.ask(half, grace);
+            let asked = Instant::now();
             loop {
-                match self.look()? {
-                    Look::Over(state, footer) => return Ok(over(state, footer.as_deref())),
-                    Look::Stopping => {
-                        if Instant::now() >= deadline {
-                            return Ok(self.survivors("it was still there after the grace and five seconds"));
-                        }
-                    }
-                    Look::Silent if cannot_record(half.pid).is_some() => {
-                        let cause = cannot_record(half.pid).unwrap_or_default();
-                        return Err(Failure::cannot(
-                            format!("stop {}", self.job.name),
-                            format!("it has ended, but its end cannot be recorded: {cause}"),
-                        )
-                        .hint("make room there: its supervisor tries again every 5 s, and at each tb-kill"));
-                    }
-                    Look::Silent if Instant::now() >= patience => {
-                        self.remove_stuck(half);
-                        break;
-                    }
-                    Look::Silent => {}
+                let look = self.look()?;
+                if let Look::Over(state, footer) = look {
+                    return Ok(over(state, footer.as_deref()));
                 }
-                if !half.is_alive() && supervisors(self.job).first() != Some(&half) {
-                    match self.look()? {
-                        Look::Over(state, footer) => return Ok(over(state, footer.as_deref())),
-                        _ => break,
+                if let Some(cause) = cannot_record(half.pid) {
+                    return Err(Failure::cannot(
+                        format!("stop {}", self.job.name),
+                        format!("it has ended, but its end cannot be recorded: {cause}"),
+                    )
+                    .hint("make room there: its supervisor tries again every 5 s, and at each tb-kill"));
+                }
+                // No answer, or an answer and then nothing: a half that died between the two, or was stopped again.
+                let patience = match look {
+                    Look::Silent => ANSWER,
+                    _ => grace + BOUND + SLACK,
+                };
+                if !half.is_alive() {
+                    break;
+                }
+                if asked.elapsed() >= patience {
+                    if !self.remove_stuck(half) {
+                        return Ok(self.survivors("its supervisor neither answers nor dies"));
                     }
+                    break;
                 }
                 watch.wait(LOOK);
             }
@@ -216,23 +216,23 @@ impl Stop<'_> {
     }
 
     /// Asks a half. One that has gone meanwhile, or takes no more requests, does not answer, which is seen.
-    fn ask(&self, half: Ident) {
+    fn ask(&self, half: Ident, grace: Duration) {
         if let Ok(Some(handle)) = Handle::open(half) {
             // A stopped half wakes up first.
             let _ = handle.signal(libc::SIGCONT);
-            let _ = handle.request(Request { signal: self.signal, grace: self.grace }.value());
+            let _ = handle.request(Request { signal: self.signal, grace }.value());
         }
     }
 
-    /// A half that does not answer is in the way: the other takes over with its death.
-    fn remove_stuck(&self, half: Ident) {
-        if let Ok(Some(handle)) = Handle::open(half) {
-            let _ = handle.signal(libc::SIGKILL);
-            let until = Instant::now() + ANSWER;
-            while !handle.has_ended() && Instant::now() < until {
-                wait_readable(&handle, LOOK);
-            }
+    /// A half that does not answer is in the way: the other takes over with its death. False when it does not die.
+    fn remove_stuck(&self, half: Ident) -> bool {
+        let Ok(Some(handle)) = Handle::open(half) else { return true };
+        let _ = handle.signal(libc::SIGKILL);
+        let until = Instant::now() + ANSWER;
+        while !handle.has_ended() && Instant::now() < until {
+            wait_readable(&handle, LOOK);
         }
+        handle.has_ended()
     }
 
     fn count(&self) -> usize {
@@ -422,7 +422,7 @@ impl Stop<'_> {
         let Some((file, _)) = self.dir.open_file(&file_name, OFlags::RDWR | OFlags::APPEND)? else {
             return Ok(Locked::NoLog);
         };
-        let patience = Instant::now() + self.grace + BOUND + SLACK;
+        let patience = Instant::now() + self.grace + BOUND + OTHERS;
         while Instant::now() < patience {
             match file.try_lock() {
                 Ok(()) => {

@@ -197,7 +197,8 @@ fn c32_c43_a_job_has_no_descriptors_signals_or_terminal_of_its_caller() {
                 || to.contains("/.gate-logs")
         };
         assert!(held.iter().all(|(_, to)| own(to)), "{held:?}");
-        assert_eq!(held.iter().filter(|(_, to)| to.starts_with("pipe:")).count(), 1, "{held:?}");
+        // Words between the halves, and in the monitor where a failed exec would say why.
+        assert!(held.iter().filter(|(_, to)| to.starts_with("pipe:")).count() <= 2, "{held:?}");
     }
     // Its blocked and ignored TERM was the caller's, not the job's.
     job.kill("30s", 0).says("TERM)");
