@@ -119,6 +119,12 @@ impl Header {
         let text = cwd.to_string_lossy();
         self.lossy |= matches!(text, std::borrow::Cow::Owned(_));
         self.cwd = text.into_owned();
+        let length = |s: &str| serde_json::to_string(s).map_or(s.len() * 6, |json| json.len());
+        if length(&self.cwd) > COMMAND_MAX {
+            // A character takes at most six bytes: a path this long and odd loses its end, not the header.
+            self.cwd = self.cwd.chars().take(COMMAND_MAX / 6).collect();
+            self.lossy = true;
+        }
     }
 
     /// The header as the line that is written.
@@ -493,11 +499,16 @@ mod tests {
         }
 
         #[test]
-        fn any_command_gives_a_header_under_16_kib(args in proptest::collection::vec("\\PC{0,400}", 0..40)) {
+        fn any_command_gives_a_header_under_16_kib(
+            args in proptest::collection::vec("\\PC{0,400}", 0..40),
+            cwd in "(\\x01|/|a|\"){0,4096}",
+            name in "[a\"]{1024}",
+        ) {
             let mut h = header();
+            h.name = name;
             h.command.clear();
             let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
-            h.set_command(&args, std::path::Path::new("/p"));
+            h.set_command(&args, std::path::Path::new(&cwd));
             prop_assert!(h.line().len() <= 16 << 10);
         }
     }

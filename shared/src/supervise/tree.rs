@@ -335,7 +335,14 @@ fn list(all: impl Iterator<Item = Leftover>) -> Vec<Leftover> {
 
 /// A variable of the environment that a process was started with.
 pub fn environment(pid: i32, name: &str) -> Option<String> {
-    let bytes = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut bytes = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    if bytes.is_empty() {
+        // That of a main thread that has exited is empty; the other threads still show it.
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+        bytes = tasks.flatten().find_map(|task| {
+            std::fs::read(task.path().join("environ")).ok().filter(|bytes| !bytes.is_empty())
+        })?;
+    }
     bytes.split(|&b| b == 0).find_map(|entry| {
         let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
         Some(String::from_utf8_lossy(value).into_owned())

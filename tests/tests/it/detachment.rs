@@ -219,7 +219,10 @@ fn c59_a_command_that_cannot_be_executed_leaves_nothing() {
     let scene = Scene::new();
     scene.file("plain", "");
     for (command, code) in [("./nowhere", 127), ("no-such-command", 127), ("./plain", 126), ("/", 126)] {
-        scene.tool("tb-launch").args(["--name", "j", "--", command]).run().expect(code);
+        // A directory of PATH that may not be searched would be a permission that is denied.
+        let launch =
+            scene.tool("tb-launch").args(["--name", "j", "--", command]).env("PATH", "/usr/bin:/bin");
+        launch.run().expect(code);
         scene.tool("tb-status").arg("j").run().expect(4);
         scene.assert_quiet();
         let left: Vec<String> = std::fs::read_dir(scene.run_dir())

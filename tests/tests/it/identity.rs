@@ -71,6 +71,25 @@ fn a_header_of_another_boot_says_that_the_machine_restarted_though_the_number_li
 }
 
 #[test]
+fn a_job_of_another_machine_holds_its_name_until_it_is_cleaned_by_name() {
+    let scene = Scene::new();
+    let job = crashed(&scene, "j");
+    rewrite_header(&job, |h| {
+        h["boot"] = "00000000-0000-0000-0000-000000000000".into();
+        h["host"] = "elsewhere".into();
+    });
+    let status = job.tool("tb-status", &["--json"]).run().expect(5);
+    assert_eq!(status.json()[0]["outcome"], Value::Null, "only that machine can tell");
+    job.tool("tb-status", &[]).run().says("recorded on elsewhere, look there");
+    let launch = || scene.tool("tb-launch").args(["--name", "j", "--wait", "--", "true"]).run();
+    launch().expect(3).complains("elsewhere");
+    scene.tool("tb-clean").run().ok();
+    launch().expect(3);
+    scene.tool("tb-clean").arg("j").run().ok();
+    launch().ok();
+}
+
+#[test]
 fn a_header_of_another_namespace_makes_nobody_here_its_leader() {
     for field in ["pidns", "timens"] {
         let scene = Scene::new();
@@ -346,7 +365,8 @@ fn a_waiter_whose_job_has_ended_and_been_launched_again_tells_of_the_one_it_wait
     for _ in 0..10 {
         let scene = Scene::new();
         let job = launch(&scene, "j", &[], "await go exit 3");
-        let waiter = job.tool("tb-wait", &["--json"]).spawn();
+        let waiter = job.tool("tb-wait", &["--json", "--heartbeat", "10ms"]).spawn();
+        waiter.until_stderr("elapsed]");
         let first = job.header()["job"].clone();
         scene.file("go", "");
         // As soon as the name is free it is taken again.

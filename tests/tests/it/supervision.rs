@@ -1,10 +1,11 @@
 //! A supervisor in two halves: what either's death, both deaths, and a stop of one leave of a job.
 
-use crate::job::{Job, freeze, kill_hard, launch};
+use crate::job::{Job, freeze, kill_hard, launch, launch_argv};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use tb_tests::{Scene, until};
 
 fn stopping(job: &Job<'_>) -> Option<Value> {
@@ -196,6 +197,67 @@ fn a_front_that_somebody_stopped_does_not_stay_after_an_ordinary_end() {
     scene.file("go", "");
     job.wait(0);
     job.assert_ended("passed", "exit");
+}
+
+#[test]
+fn either_half_may_die_at_any_moment_of_a_job_and_its_end_is_still_the_true_one() {
+    for round in 0..40_u32 {
+        let scene = Scene::new();
+        let options = ["--grace", "100ms"];
+        // Every third leaves something behind, so that the end has its stages.
+        let (words, leaks) = match round % 3 {
+            0 => ("daemon [ ignore-term hold ] sleep 0.02 exit 3", 1),
+            _ => ("sleep 0.02 exit 3", 0),
+        };
+        let job = launch_argv(&scene, "j", &options, &scene.fixture_argv(words));
+        let (front, monitor) = job.halves();
+        let moment = Instant::now() + Duration::from_millis(5) * round;
+        while Instant::now() < moment {
+            std::hint::spin_loop();
+        }
+        // It may have ended before that.
+        [monitor, front][usize::from(round % 4 == 3)].kill();
+        job.wait(1);
+        let footer = job.assert_ended("failed", "exit");
+        assert_eq!((&footer["exit_code"], &footer["signal"]), (&3.into(), &Value::Null), "{footer}");
+        assert_eq!(footer["leaked"].as_array().unwrap().len(), leaks, "round {round}: {footer}");
+    }
+}
+
+#[test]
+fn either_half_may_die_at_any_moment_of_a_stop_which_succeeds_all_the_same() {
+    for round in 0..40_u32 {
+        let scene = Scene::new();
+        let words = "on-term [ append terms x exit 0 ] spawn-setsid [ ignore-term hold ] hold";
+        let job = launch(&scene, "j", &[], words);
+        scene.await_birth("setsid");
+        let (front, monitor) = job.halves();
+        let kill = job.tool("tb-kill", &["--grace", "60ms"]).spawn();
+        let moment = Instant::now() + Duration::from_millis(3) * round;
+        while Instant::now() < moment {
+            std::hint::spin_loop();
+        }
+        [monitor, front][usize::from(round % 4 == 3)].kill();
+        kill.wait().ok().says("Killed j [PID:");
+        let footer = job.assert_ended("killed", "kill");
+        assert_eq!(job.records("STOPPING").len(), 1, "{footer}");
+        assert!(scene.read("terms").len() <= 2, "no second TERM");
+    }
+}
+
+#[test]
+fn what_carries_the_cookie_is_found_though_its_main_thread_has_left() {
+    let scene = Scene::new();
+    let job = launch(&scene, "j", &[], "daemon [ ignore-term threads 2 ] hold");
+    let daemon = scene.await_birth("daemon");
+    until("its main thread is a zombie", || daemon.stat().filter(|s| s.state == 'Z'));
+    let (front, monitor) = job.halves();
+    freeze(front);
+    kill_hard(monitor);
+    kill_hard(front);
+    job.kill("200ms", 0);
+    assert!(!daemon.alive());
+    job.assert_ended("killed", "kill");
 }
 
 #[test]

@@ -144,7 +144,9 @@ fn place(
             }
         },
     };
-    if let Some(job) = survey.job.as_ref().filter(|job| job.state.is_running() || job.state.elsewhere) {
+    // What another machine recorded holds its name until somebody says that it is to be forgotten.
+    let held = |job: &&Job| job.state.is_running() || (job.state.elsewhere && !job.is_collected());
+    if let Some(job) = survey.job.as_ref().filter(held) {
         return Err(already_running(job, &name, settings));
     }
     let plain = name.plain_stem().filter(|_| !survey.plain_is_anothers);
