@@ -19,7 +19,7 @@ pub use evidence::{Evidence, belongs};
 pub use launch::{ExecFailure, Launched, Nesting, Plan, launch, nesting};
 pub use machine::{Action, Ask, BOUND, Event, LINGER, LeaderEnd, Machine, Policy, Timer, verdict};
 pub use request::Request;
-pub use stop::{Stopped, cannot_record, contains_caller, refusal_to_signal, stop, supervisors};
+pub use stop::{Stopped, cannot_record, contains_caller, refusal_to_signal, stop, stop_all, supervisors};
 pub use tree::{Left, Spare, Tree, environment};
 
 /// The name (comm) of both halves of a supervisor.

@@ -112,9 +112,72 @@ pub fn refusal_to_signal(dir: &RunDir, job: &Job) -> Option<String> {
 /// # Errors
 /// When the job may not be signalled, or was written by a newer version.
 pub fn stop(dir: &RunDir, here: &Here, job: &Job, signal: i32, grace: Duration, by: &str) -> Result<Stopped> {
+    let mut answer = None;
+    stop_all(dir, here, &[job], signal, grace, by, |_, stopped| {
+        answer = Some(stopped);
+        Ok(())
+    })?;
+    answer.unwrap_or(Ok(Stopped::AlreadyOver(job.state)))
+}
+
+/// Stops several jobs within the time of one: their supervisors are asked all at once, then each is waited for and
+/// `told` of.
+///
+/// # Errors
+/// Those of `told`; what keeps one job from being stopped is told with that job.
+pub fn stop_all<'j>(
+    dir: &RunDir,
+    here: &Here,
+    jobs: &[&'j Job],
+    signal: i32,
+    grace: Duration,
+    by: &str,
+    mut told: impl FnMut(&'j Job, Result<Stopped>) -> Result<()>,
+) -> Result<()> {
+    let line = process::self_and_ancestors();
+    let begin = |job: &'j Job| -> Result<Begun<'_>> {
+        if let Some(stopped) = settled(job, &line)? {
+            return Ok(Begun::Settled(stopped));
+        }
+        if job.is_foreign() {
+            return Ok(Begun::Foreign);
+        }
+        let mut stop = Stop { dir, here, job, signal, grace, by, processes: 0 };
+        stop.processes = stop.count();
+        if jobs.len() > 1
+            && let Some(&half) = supervisors(job).first()
+        {
+            // Asked again in its turn, it is asked for no more than this.
+            stop.ask(half, grace);
+        }
+        Ok(Begun::Ours(stop))
+    };
+    let begun: Vec<Result<Begun<'_>>> = jobs.iter().map(|job| begin(job)).collect();
+    for (job, begun) in jobs.iter().zip(begun) {
+        let stopped = begun.and_then(|begun| match begun {
+            Begun::Settled(stopped) => Ok(stopped),
+            Begun::Foreign => stop_foreign(dir, here, job, signal, grace),
+            Begun::Ours(stop) => stop.run(),
+        });
+        told(job, stopped)?;
+    }
+    Ok(())
+}
+
+enum Begun<'a> {
+    /// There is nothing to do.
+    Settled(Stopped),
+    /// Somebody else's run.
+    Foreign,
+    /// A job.
+    Ours(Stop<'a>),
+}
+
+/// What is to be said of a job that need not be stopped, or must not be.
+fn settled(job: &Job, line: &[i32]) -> Result<Option<Stopped>> {
     let name = job.name.as_str();
     if !job.state.is_running() {
-        return Ok(Stopped::AlreadyOver(job.state));
+        return Ok(Some(Stopped::AlreadyOver(job.state)));
     }
     if job.is_newer() {
         return Err(Failure::cannot(
@@ -123,16 +186,13 @@ pub fn stop(dir: &RunDir, here: &Here, job: &Job, signal: i32, grace: Duration, 
         )
         .hint("use that version's tb-kill"));
     }
-    if contains_caller(job, &process::self_and_ancestors()) {
+    if contains_caller(job, line) {
         return Err(Failure::usage(format!("stop {name}"), "this command runs inside it")
             .hint("exit with the status that you mean, or stop it from outside"));
     }
-    if job.is_foreign() {
-        return stop_foreign(dir, here, job, signal, grace);
-    }
     let elsewhere =
         matches!(job.facts.header, Some(Place::OtherNamespace | Place::EarlierBoot | Place::OtherMachine));
-    if elsewhere {
+    if elsewhere && !job.is_foreign() {
         let host = job.header().map(|h| h.host.clone()).unwrap_or_default();
         return Err(Failure::cannot(
             format!("stop {name}"),
@@ -141,7 +201,7 @@ pub fn stop(dir: &RunDir, here: &Here, job: &Job, signal: i32, grace: Duration, 
         .hint("run tb-kill there")
         .code(Code::Survivors));
     }
-    Stop { dir, here, job, signal, grace, by }.run()
+    Ok(None)
 }
 
 struct Stop<'a> {
@@ -151,12 +211,14 @@ struct Stop<'a> {
     signal: i32,
     grace: Duration,
     by: &'a str,
+    /// How many processes there were before anything was asked.
+    processes: usize,
 }
 
 impl Stop<'_> {
     fn run(&self) -> Result<Stopped> {
         let watch = Watch::new(self.dir);
-        let processes = self.count();
+        let processes = self.processes;
         let pid = self.job.pid().unwrap_or(0);
         let over = &|state: State, footer: Option<&Footer>| {
             let killed = footer.is_some_and(|f| f.outcome == Outcome::Killed);
@@ -211,7 +273,7 @@ impl Stop<'_> {
         }
         match self.look()? {
             Look::Over(state, footer) => Ok(over(state, footer.as_deref())),
-            _ => self.by_evidence(processes, &watch, over),
+            _ => self.by_evidence(&watch, over),
         }
     }
 
@@ -313,7 +375,6 @@ impl Stop<'_> {
     /// Nobody supervises the job: its processes are found by evidence, and the record is written here.
     fn by_evidence(
         &self,
-        processes: usize,
         watch: &Watch,
         over: &dyn Fn(State, Option<&Footer>) -> Stopped,
     ) -> Result<Stopped> {
@@ -412,7 +473,7 @@ impl Stop<'_> {
             ..self.job.facts.clone()
         })
         .unwrap_or(self.job.state);
-        Ok(Stopped::Now { state, pid, processes, signal, unsupervised: true })
+        Ok(Stopped::Now { state, pid, processes: self.processes, signal, unsupervised: true })
     }
 
     /// The log, opened for appending and locked: nobody else writes this job's end.

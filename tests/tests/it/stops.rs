@@ -318,6 +318,32 @@ fn all_of_a_scope_and_of_no_other() {
 }
 
 #[test]
+fn many_jobs_are_stopped_within_the_time_of_one() {
+    let scene = Scene::new();
+    let jobs: Vec<Job<'_>> =
+        (0..8).map(|n| launch(&scene, &format!("j{n}"), &[], "ignore-term hold")).collect();
+    // Eight graces one after the other would take longer than a command may here.
+    let out = scene.tool("tb-kill").args(["--all", "--grace", "9s"]).run().ok();
+    for job in &jobs {
+        assert!(out.stdout.contains(&format!(
+            "Killed {} [PID: {}] (1 process, KILL)",
+            job.name,
+            job.leader().pid
+        )));
+        assert_eq!(job.records("STOPPING").len(), 1);
+        job.assert_ended("killed", "kill");
+    }
+    let jobs: Vec<Job<'_>> =
+        (0..8).map(|n| launch(&scene, &format!("k{n}"), &[], "ignore-term hold")).collect();
+    let names = jobs.iter().map(|j| j.name.as_str());
+    let wait = ["--timeout", "10ms", "--kill-on-timeout"];
+    scene.tool("tb-wait").args(wait).args(names).env("TB_KILL_GRACE", "9").run().expect(124);
+    for job in &jobs {
+        job.assert_ended("killed", "kill");
+    }
+}
+
+#[test]
 fn the_first_signal_may_be_another() {
     let scene = Scene::new();
     let job = launch_sh(
