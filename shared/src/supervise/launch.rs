@@ -109,15 +109,17 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
     sweep_unfinished(dir, survey);
     let failure = |what: &str, e: io::Error| Failure::cannot(format!("{what} for {}", plan.name), e);
     let job = new_job_id().map_err(|e| failure("choose a job id", e))?;
+    // What may fail comes before the files: after them nothing returns without either a job or their removal.
+    let null =
+        File::options().read(true).write(true).open("/dev/null").map_err(|e| failure("open /dev/null", e))?;
+    let (answer, reply) =
+        pipe_with(PipeFlags::CLOEXEC).map_err(|e| failure("talk to the supervisor", e.into()))?;
+    let own_dir = dir.duplicate().map_err(|e| failure("use the run directory", e))?;
     let (log, leader_log, pid_file) = create_files(dir, &job, plan.shared).map_err(|e| {
         let _ = dir.remove(&new_log(&job));
         let _ = dir.remove(&new_pid(&job));
         failure(&format!("create files in {}", dir.path().display()), e)
     })?;
-    let null =
-        File::options().read(true).write(true).open("/dev/null").map_err(|e| failure("open /dev/null", e))?;
-    let (answer, reply) =
-        pipe_with(PipeFlags::CLOEXEC).map_err(|e| failure("talk to the supervisor", e.into()))?;
 
     let started_at = now();
     let mut header = Header {
@@ -143,7 +145,6 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
     header.set_command(&plan.command, &std::env::current_dir().unwrap_or_else(|_| PathBuf::from("?")));
     let mut command = command(&plan, dir, &job);
     command.stdio = [Some(null.as_raw_fd()), Some(leader_log.as_raw_fd()), Some(leader_log.as_raw_fd())];
-    let own_dir = dir.duplicate().map_err(|e| failure("use the run directory", e))?;
     let Plan { name, stem, newest, policy, spare, limit, shared, .. } = plan;
     let log_name = LogName { stem: stem.clone(), stamp: String::new(), sequence: 1 };
     let record = Record { dir: own_dir, header, stem, log_name, log, pid_file, shared, replaced: false };

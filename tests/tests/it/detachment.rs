@@ -280,3 +280,46 @@ fn cwd_acts_for_the_job_and_not_for_the_run_directory() {
     assert!(!scene.path("below/.gate-logs").exists());
     let _ = Duration::ZERO;
 }
+
+/// Launches under a limit: the job is there, or nothing is, and the code says which.
+fn launch_within(scene: &Scene, name: &str, limit: [&str; 3]) -> bool {
+    let words = ["--name", name, "--", "tb-fixture", "hold"];
+    let out = scene.tool("tb-launch").args(words).through(limit).run();
+    let job = Job::named(scene, name);
+    if out.code == Some(0) {
+        job.tool("tb-status", &[]).run().expect(3);
+        assert_eq!(job.status()["supervision"], "double");
+        job.kill("20s", 0);
+    } else {
+        job.tool("tb-status", &[]).run().expect(4);
+    }
+    scene.assert_quiet();
+    assert_eq!(unfinished(scene), Vec::<String>::new(), "{out}");
+    out.code == Some(0)
+}
+
+#[test]
+fn a_launch_without_enough_descriptors_leaves_nothing() {
+    let scene = Scene::new();
+    let launched: Vec<bool> = (4..40)
+        .map(|n| launch_within(&scene, &format!("n{n}"), ["limit", "nofile", &n.to_string()]))
+        .collect();
+    assert!(!launched[0] && launched[launched.len() - 1], "{launched:?}");
+}
+
+#[test]
+fn a_launch_that_cannot_fork_leaves_nothing() {
+    let scene = Scene::nobody();
+    // The limit counts all processes of the user, whoever started them: they come and go meanwhile.
+    let uid = if tb_tests::root() { tb_tests::NOBODY } else { rustix::process::geteuid().as_raw() };
+    let threads_of_user = || {
+        use std::os::unix::fs::MetadataExt;
+        let all = tb_tests::processes().into_iter().map(|(p, _)| format!("/proc/{}/task", p.pid));
+        let own = all.filter(|dir| std::fs::metadata(dir).is_ok_and(|m| m.uid() == uid));
+        own.map(|dir| std::fs::read_dir(dir).map_or(0, Iterator::count)).sum::<usize>()
+    };
+    for more in 0..8 {
+        let limit = (threads_of_user() + more).to_string();
+        launch_within(&scene, &format!("p{more}"), ["limit", "nproc", &limit]);
+    }
+}

@@ -175,3 +175,15 @@ fn an_inner_job_survives_the_loss_of_its_outer_ones_monitor() {
     assert_eq!(command_lines(&outer.assert_ended("passed", "exit"), "nested"), ["inner"]);
     inner.assert_ended("killed", "outer");
 }
+
+#[test]
+fn a_process_that_claims_to_be_a_supervisor_gains_its_own_grace_and_no_more() {
+    let scene = Scene::new();
+    let words =
+        "spawn-setsid [ role liar comm tb-supervise spawn-setsid [ role below ignore-term hold ] hold ] hold";
+    let job = crate::job::launch(&scene, "j", &[], words);
+    scene.await_birth("liar");
+    scene.await_birth("below");
+    job.kill("300ms", 0);
+    job.assert_ended("killed", "kill");
+}
