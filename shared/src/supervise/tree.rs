@@ -54,7 +54,7 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    fn now() -> Moment {
+    pub(super) fn now() -> Moment {
         let loadavg = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let ticks = process::boottime().as_millis() * u128::from(process::ticks_per_second()) / 1000;
         Moment {

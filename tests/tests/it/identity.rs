@@ -178,6 +178,56 @@ fn a_pid_file_that_was_written_over_with_the_same_number_is_ours() {
 }
 
 #[test]
+fn a_pid_file_that_was_replaced_is_somebody_elses_and_stays() {
+    let scene = Scene::new();
+    let (_running, stranger) = stranger(&scene);
+    let job = launch(&scene, "j", &[], "await go exit 0");
+    let text = format!("{}\n", stranger.pid);
+    scene.file("new", &text);
+    std::fs::rename(scene.path("new"), job.pid_file()).expect("our own directory");
+    let status = job.status();
+    assert_eq!((&status["status"], &status["pid"]), (&"RUNNING".into(), &job.leader().pid.into()));
+    scene.file("go", "");
+    job.wait(0);
+    assert_eq!(std::fs::read_to_string(job.pid_file()).unwrap(), text);
+    job.kill("1s", 0).says("already finished (PASS)");
+    assert!(stranger.alive());
+}
+
+#[test]
+fn without_header_and_supervisors_a_job_is_still_stopped() {
+    let scene = Scene::new();
+    let job = launch(&scene, "j", &[], "spawn-setsid [ ignore-term hold ] truncate-stderr hold");
+    scene.await_birth("setsid");
+    let all = scene.living();
+    let leader = scene.await_birth("main");
+    let (monitor, front) = {
+        let monitor = leader.stat().expect("it lives").ppid;
+        let of = |pid| *all.iter().find(|p| p.pid == pid).expect("it lives");
+        (of(monitor), of(of(monitor).stat().expect("it lives").ppid))
+    };
+    freeze(front);
+    kill_hard(monitor);
+    kill_hard(front);
+    job.tool("tb-status", &[]).run().expect(3);
+    job.kill("200ms", 0).says(&format!("Killed j [PID: {}]", leader.pid));
+    scene.assert_quiet();
+    job.tool("tb-status", &[]).run().expect(5);
+}
+
+#[test]
+fn the_directorys_lock_is_waited_for_ten_seconds_whatever_the_caller_blocks() {
+    let scene = Scene::new();
+    scene.tool("tb-launch").args(["--name", "first", "--wait", "--", "true"]).run().ok();
+    let lock = std::fs::File::options().write(true).open(scene.run_dir().join(".lock")).expect("it is there");
+    lock.lock().expect("nobody else has it");
+    let launch = scene.tool("tb-launch").args(["--name", "j", "--", "true"]).through(["block", "ALRM"]);
+    launch.run().expect(125).complains("another tool has held it for 10 s");
+    // Readers never take it.
+    scene.tool("tb-status").run().ok().says("first");
+}
+
+#[test]
 fn a_pid_file_that_was_removed_hides_nothing() {
     let scene = Scene::new();
     let job = launch(&scene, "j", &[], "await go exit 0");

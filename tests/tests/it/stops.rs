@@ -150,6 +150,33 @@ fn a_storm_of_forks_and_new_sessions_is_bounded() {
 }
 
 #[test]
+fn a_grace_of_nothing_kills_at_once() {
+    let scene = Scene::new();
+    let job = launch(&scene, "j", &[], "ignore-term spawn-setsid [ ignore-term hold ] hold");
+    scene.await_birth("setsid");
+    job.kill("0", 0).says("(2 processes, KILL)");
+    job.assert_ended("killed", "kill");
+}
+
+#[test]
+fn a_hundred_sessions_that_ignore_term_go_with_and_without_a_supervisor() {
+    for supervised in [true, false] {
+        let scene = Scene::new();
+        let job = launch(&scene, "j", &[], "repeat 100 [ spawn-setsid [ ignore-term hold ] ] hold");
+        scene.await_births("setsid", 100);
+        if !supervised {
+            let (front, monitor) = job.halves();
+            freeze(front);
+            kill_hard(monitor);
+            kill_hard(front);
+        }
+        let out = job.kill("200ms", 0).says("(101 processes, KILL");
+        assert!(out.took < Duration::from_millis(5200) + SLACK, "{:?}", out.took);
+        job.assert_ended("killed", "kill");
+    }
+}
+
+#[test]
 fn two_hundred_and_fifty_processes_go_at_once() {
     let scene = Scene::new();
     let job = launch(&scene, "j", &[], "repeat 249 [ spawn-same ] hold");
