@@ -237,6 +237,7 @@ impl Stop<'_> {
             }
         };
         let begun = Instant::now();
+        let mut removed = false;
         while let Some(&half) = supervisors(self.job).first() {
             // Whoever takes over has what is left of the grace, not another.
             let grace = self.grace.saturating_sub(begun.elapsed());
@@ -266,13 +267,15 @@ impl Stop<'_> {
                     if !self.remove_stuck(half) {
                         return Ok(self.survivors("its supervisor neither answers nor dies"));
                     }
+                    removed = true;
                     break;
                 }
                 watch.wait(LOOK);
             }
         }
         match self.look()? {
-            Look::Over(state, footer) => Ok(over(state, footer.as_deref())),
+            // Supervisors that were removed have recorded nothing: that is done for them.
+            Look::Over(state, footer) if footer.is_some() || !removed => Ok(over(state, footer.as_deref())),
             _ => self.by_evidence(&watch, over),
         }
     }

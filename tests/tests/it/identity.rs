@@ -23,6 +23,13 @@ fn rewrite_header(job: &Job<'_>, change: impl Fn(&mut Value)) {
     std::fs::write(job.log_path(), format!("=== GATE LAUNCH: {header} ===\n{rest}")).expect("our own file");
 }
 
+/// Makes a file look written a second ago: file times are coarse, and what is written at the moment of a job's end may
+/// be taken for either before or after it.
+fn written_before(path: &Path) {
+    let file = std::fs::File::options().write(true).open(path).expect("our own file");
+    file.set_modified(SystemTime::now() - Duration::from_secs(1)).expect("our own file");
+}
+
 /// A job without supervisors, leader or footer.
 fn crashed<'s>(scene: &'s Scene, name: &str) -> Job<'s> {
     let job = launch(scene, name, &[], "hold");
@@ -145,6 +152,7 @@ fn what_a_shell_writes_over_a_live_pid_file_is_reported_and_stays() {
     let job = launch(&scene, "j", &[], "hold");
     let leader = job.leader();
     scene.sh(&format!("echo {} > {}", stranger.pid, job.pid_file().display())).run().ok();
+    written_before(&job.pid_file());
     let out = job.tool("tb-status", &[]).run().expect(3);
     out.clone()
         .says(&format!("PID file overwritten by PID {}", stranger.pid))
@@ -184,6 +192,7 @@ fn a_pid_file_that_was_replaced_is_somebody_elses_and_stays() {
     let job = launch(&scene, "j", &[], "await go exit 0");
     let text = format!("{}\n", stranger.pid);
     scene.file("new", &text);
+    written_before(&scene.path("new"));
     std::fs::rename(scene.path("new"), job.pid_file()).expect("our own directory");
     let status = job.status();
     assert_eq!((&status["status"], &status["pid"]), (&"RUNNING".into(), &job.leader().pid.into()));
