@@ -127,10 +127,11 @@ pub fn default(which: Signal) {
     let _ = unsafe { signal(which, SigHandler::SigDfl) };
 }
 
-/// A repeating alarm that makes a blocking call return EINTR. Dropping it stops the timer and gives SIGALRM
-/// its former disposition.
+/// A repeating alarm that makes a blocking call return EINTR, whatever the caller has blocked. Dropping it stops the
+/// timer and gives SIGALRM its former disposition and the thread its former mask.
 pub struct Alarm {
     before: Option<SigAction>,
+    mask: u64,
 }
 
 extern "C" fn nothing(_: c_int) {}
@@ -141,14 +142,16 @@ impl Alarm {
         let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::empty(), SigSet::empty());
         // SAFETY: the handler does nothing at all.
         let before = unsafe { sigaction(Signal::SIGALRM, &action) }.ok();
+        let mask = set_mask(libc::SIG_UNBLOCK, kernel_set(&[libc::SIGALRM])).unwrap_or(0);
         set_timer(interval);
-        Alarm { before }
+        Alarm { before, mask }
     }
 }
 
 impl Drop for Alarm {
     fn drop(&mut self) {
         set_timer(Duration::ZERO);
+        set_signal_mask(self.mask);
         if let Some(before) = &self.before {
             // SAFETY: it is the disposition that was in force before, put back.
             let _ = unsafe { sigaction(Signal::SIGALRM, before) };

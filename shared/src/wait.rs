@@ -337,20 +337,28 @@ pub fn time_up(
     kill: Option<Duration>,
 ) -> Vec<Code> {
     let mut codes = vec![Code::TimeUp];
+    let after = |name: &str| format!("{name} still runs after {}", human_duration(timeout));
+    let (Some(grace), Some(dir)) = (kill, &context.dir) else {
+        left.iter().for_each(|name| say(tool, &format!("{}; it goes on", after(name.as_str()))));
+        return codes;
+    };
+    let mut jobs = Vec::new();
     for name in left {
-        let after = format!("{name} still runs after {}", human_duration(timeout));
-        let Some(grace) = kill else {
-            say(tool, &format!("{after}; it goes on"));
-            continue;
-        };
-        let stopped = context.need(name).and_then(|job| {
-            let Some(dir) = &context.dir else { return Err(context.not_tracked(name)) };
-            supervise::stop(dir, &context.here, &job, libc::SIGTERM, grace, tool)
-        });
+        match context.need(name) {
+            Ok(job) => jobs.push(job),
+            Err(failure) => {
+                failure.print(tool);
+                codes.push(failure.code);
+            }
+        }
+    }
+    let jobs: Vec<&Job> = jobs.iter().collect();
+    let told = supervise::stop_all(dir, &context.here, &jobs, libc::SIGTERM, grace, tool, |job, stopped| {
+        let after = after(&job.name);
         match stopped {
             Ok(supervise::Stopped::Survivors(list)) => {
-                Failure::new(Code::Survivors, format!("{after}; cannot stop all of it: {}", list.join("; ")))
-                    .print(tool);
+                let what = format!("{after}; cannot stop all of it: {}", list.join("; "));
+                Failure::new(Code::Survivors, what).print(tool);
                 codes.push(Code::Survivors);
             }
             Ok(_) => say(tool, &format!("{after}; stopped")),
@@ -359,6 +367,10 @@ pub fn time_up(
                 codes.push(failure.code);
             }
         }
+        Ok(())
+    });
+    if let Err(failure) = told {
+        codes.push(failure.code);
     }
     codes
 }

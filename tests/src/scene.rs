@@ -277,12 +277,22 @@ impl Scene {
     /// When something still does; the message names it.
     #[track_caller]
     pub fn assert_quiet(&self) {
+        self.assert_quiet_but(&[]);
+    }
+
+    /// The same, but for what the test itself keeps running.
+    ///
+    /// # Panics
+    /// When anything else still runs; the message names it.
+    #[track_caller]
+    pub fn assert_quiet_but(&self, kept: &[Proc]) {
         let start = Instant::now();
-        let mut left = self.living();
+        let look = || -> Vec<Proc> { self.living().into_iter().filter(|p| !kept.contains(p)).collect() };
+        let mut left = look();
         while !left.is_empty() {
             assert!(start.elapsed() < DEADLINE, "left running:\n{}", describe(&left));
             std::thread::sleep(std::time::Duration::from_millis(5));
-            left = self.living();
+            left = look();
         }
     }
 }

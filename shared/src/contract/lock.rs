@@ -1,7 +1,7 @@
 //! Locks: the directory's, which serialises launches, and the probe of a job's (CONTRACT.md §1, §3).
 //!
 //! All locks are flock(2)'s: they belong to an open file description, so that the halves of a supervisor
-//! share one, and the kernel drops it with the last descriptor. Nobody calls LOCK_UN.
+//! share one, and the kernel drops it with the last descriptor. Nobody calls LOCK_UN on a lock that a child shares.
 
 use super::RunDir;
 use crate::sys;
@@ -29,14 +29,15 @@ pub enum Probe {
     Free,
 }
 
-/// Whether somebody holds an exclusive lock on this open file. The shared lock that tells is dropped with
-/// the description, so the file must be one that the caller opened for this and closes.
+/// Whether somebody holds an exclusive lock on this open file, which must be the caller's own description. The shared
+/// lock that tells is given back at once and not when the file is closed: a reader that keeps its log open must not
+/// keep others (a tb-kill that has to write the end) from locking it.
 ///
 /// # Errors
 /// When the file system does not lock.
 pub fn probe(file: &File) -> std::io::Result<Probe> {
     match file.try_lock_shared() {
-        Ok(()) => Ok(Probe::Free),
+        Ok(()) => file.unlock().map(|()| Probe::Free),
         Err(TryLockError::WouldBlock) => Ok(Probe::Held),
         Err(TryLockError::Error(e)) => Err(e),
     }

@@ -518,11 +518,16 @@ mod tests {
         }
 
         #[test]
-        fn any_command_gives_a_header_under_16_kib(args in proptest::collection::vec("\\PC{0,400}", 0..40)) {
+        fn any_command_gives_a_header_under_16_kib(
+            args in proptest::collection::vec("\\PC{0,400}", 0..40),
+            cwd in "(\\x01|/|a|\"){0,4096}",
+            name in "[a\"]{1024}",
+        ) {
             let mut h = header();
+            h.name = name;
             h.command.clear();
             let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
-            h.set_command(&args, std::path::Path::new("/p"));
+            h.set_command(&args, std::path::Path::new(&cwd));
             prop_assert!(h.line().len() <= 16 << 10);
         }
     }

@@ -33,7 +33,7 @@ pub(super) trait Role {
         Vec::new()
     }
     /// Tells the other half.
-    fn tell(&mut self, word: &Word);
+    fn tell(&self, word: &Word);
     /// Before many words are told.
     fn make_room(&mut self) {}
     /// Before the leader is waited for: its number is about to be free.
@@ -354,10 +354,17 @@ impl<R: Role> Acting<R> {
                     }
                     self.strongest = Some(signal);
                     self.role.sending(signal);
+                    self.role.make_room();
+                    let (role, tree) = (&self.role, &mut self.known.tree);
                     if self.known.leader_only && !self.machine.leader_is_dead() {
-                        self.known.tree.soft_one(self.known.leader, signal);
+                        tree.soft_one(self.known.leader, signal);
                     } else {
-                        self.known.tree.soft(signal, grace);
+                        tree.soft(
+                            signal,
+                            grace,
+                            |moment| role.tell(&Word::Begun(moment)),
+                            |ident| role.tell(&Word::Sent(ident.pid, ident.start)),
+                        );
                     }
                 }
                 Action::Hard => {

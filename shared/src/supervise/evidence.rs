@@ -130,6 +130,25 @@ mod tests {
     }
 
     #[test]
+    fn a_leader_that_lives_lends_its_number_to_its_session() {
+        let leader = Ident { pid: BIG, start: 100 };
+        let rows = [row(BIG, 1, BIG, 100), row(BIG + 1, 1, BIG, 150), row(BIG + 2, BIG, BIG + 2, 151)];
+        let kinds: Vec<Evidence> = found(&rows, leader, &[], &[]).into_iter().map(|(_, e)| e).collect();
+        assert_eq!(kinds, [Evidence::Leader, Evidence::SessionOrGroup, Evidence::Descendant]);
+    }
+
+    #[test]
+    fn supervisors_init_and_who_is_asking_are_never_evidence() {
+        let leader = Ident { pid: BIG, start: 100 };
+        let supervisor = Stat { comm: COMM.into(), ..row(BIG + 1, 1, BIG, 101) };
+        // A job's process below a supervisor is that one's, not ours.
+        let inner = row(BIG + 2, BIG + 1, BIG + 2, 102);
+        let me = row(std::process::id().cast_signed(), 1, BIG, 103);
+        let init = row(1, 0, BIG, 104);
+        assert_eq!(found(&[supervisor, inner, me, init], leader, &[], &[]), []);
+    }
+
+    #[test]
     fn what_was_left_on_purpose_is_left() {
         let leader = Ident { pid: BIG, start: 100 };
         let rows = [row(BIG + 1, 1, BIG, 101), row(BIG + 2, 1, BIG, 102)];

@@ -519,7 +519,7 @@ impl Role for GuardHalf {
         news
     }
 
-    fn tell(&mut self, _word: &Word) {}
+    fn tell(&self, _word: &Word) {}
 
     fn unpublish(&mut self) {}
 

@@ -28,7 +28,7 @@ const PASSED_ON: usize = 8;
 const GO_AWAY: i32 = 0;
 /// How long a front may take to go.
 const GOING: Duration = Duration::from_secs(1);
-/// Room for words about as many leaks as a record lists: the kernel's default holds half of them.
+/// Room for words about as many leaks as a record lists, and about each process of a large tree.
 const PIPE: usize = 1 << 20;
 
 /// What a half has to do with but processes.
@@ -98,6 +98,7 @@ pub(super) fn front(mut known: Known, files: Files, signals: SignalFd, words: &F
         sys::exit_now(0);
     }
     known.leader = Ident { pid: record.header.pid, start: record.header.start };
+    known.tree.take_over(told.signals_begun.take(), std::mem::take(&mut told.sent));
     let role = JobHalf { record, hook, capture, twin: None, exec_error: None };
     // What the monitor was asked and did not live to say that it had heard is still asked.
     let unheard = if told.stop.is_none() { passed_on } else { vec![] };
@@ -142,7 +143,7 @@ impl Role for JobHalf {
         Vec::new()
     }
 
-    fn tell(&mut self, word: &Word) {
+    fn tell(&self, word: &Word) {
         if let Some(twin) = &self.twin {
             word.tell(twin);
         }

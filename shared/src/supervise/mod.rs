@@ -30,7 +30,7 @@ pub use launch::{ExecFailure, Launched, Nesting, Plan, launch, nesting};
 pub use machine::{ABORT, Action, Ask, BOUND, Event, LINGER, LeaderEnd, Machine, Policy, Timer, verdict};
 pub use request::Request;
 pub use stall::{Stall, StallLimits};
-pub use stop::{Stopped, contains_caller, refusal_to_signal, stop, supervisors};
+pub use stop::{Stopped, contains_caller, refusal_to_signal, stop, stop_all, supervisors};
 pub use tree::{Left, Spare, Tree, environment};
 
 /// The name (comm) of both halves of a supervisor.

@@ -154,7 +154,15 @@ impl Record {
         let mut log = self.dir.create_file(&temporary, OFlags::RDWR | OFlags::APPEND, self.shared)?;
         log.try_lock().map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
         log.write_all(&self.header.line())?;
-        match publish_log(&self.dir, &temporary, &self.stem, now(), None) {
+        // Not older than what is there: it would not be the job's newest, whatever the clock says.
+        let logs = self.dir.entries().unwrap_or_default().into_iter();
+        let newest = logs
+            .filter_map(|entry| match entry {
+                DirEntry::Log(log) if log.stem == self.stem => Some(log),
+                _ => None,
+            })
+            .max_by(|a, b| a.order().cmp(&b.order()));
+        match publish_log(&self.dir, &temporary, &self.stem, now(), newest.as_ref()) {
             Ok(name) => {
                 self.log_name = name;
                 Ok(log)

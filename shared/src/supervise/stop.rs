@@ -17,8 +17,10 @@ use std::time::{Duration, Instant};
 
 /// How long a supervisor may take to answer before it counts as stuck.
 const ANSWER: Duration = Duration::from_secs(2);
-/// What an end takes beyond its bound: the record's writing, a busy machine.
-const SLACK: Duration = Duration::from_secs(10);
+/// What an end may take beyond its bound before its supervisor counts as stuck: the record's writing, a busy machine.
+const SLACK: Duration = Duration::from_secs(3);
+/// How long another tool may take that stops the same unsupervised job, beyond our own bound.
+const OTHERS: Duration = Duration::from_secs(10);
 /// About what a record takes, in bytes.
 const RECORD: u64 = 8 << 10;
 /// The longest sleep between two looks where the kernel cannot wake us.
@@ -108,9 +110,72 @@ pub fn refusal_to_signal(dir: &RunDir, job: &Job) -> Option<String> {
 /// # Errors
 /// When the job may not be signalled, or was written by a newer version.
 pub fn stop(dir: &RunDir, here: &Here, job: &Job, signal: i32, grace: Duration, by: &str) -> Result<Stopped> {
+    let mut answer = None;
+    stop_all(dir, here, &[job], signal, grace, by, |_, stopped| {
+        answer = Some(stopped);
+        Ok(())
+    })?;
+    answer.unwrap_or(Ok(Stopped::AlreadyOver(job.state)))
+}
+
+/// Stops several jobs within the time of one: their supervisors are asked all at once, then each is waited for and
+/// `told` of.
+///
+/// # Errors
+/// Those of `told`; what keeps one job from being stopped is told with that job.
+pub fn stop_all<'j>(
+    dir: &RunDir,
+    here: &Here,
+    jobs: &[&'j Job],
+    signal: i32,
+    grace: Duration,
+    by: &str,
+    mut told: impl FnMut(&'j Job, Result<Stopped>) -> Result<()>,
+) -> Result<()> {
+    let line = process::self_and_ancestors();
+    let begin = |job: &'j Job| -> Result<Begun<'_>> {
+        if let Some(stopped) = settled(job, &line)? {
+            return Ok(Begun::Settled(stopped));
+        }
+        if job.is_foreign() {
+            return Ok(Begun::Foreign);
+        }
+        let mut stop = Stop { dir, here, job, signal, grace, by, processes: 0 };
+        stop.processes = stop.count();
+        if jobs.len() > 1
+            && let Some(&half) = supervisors(job).first()
+        {
+            // Asked again in its turn, it is asked for no more than this.
+            stop.ask(half, grace);
+        }
+        Ok(Begun::Ours(stop))
+    };
+    let begun: Vec<Result<Begun<'_>>> = jobs.iter().map(|job| begin(job)).collect();
+    for (job, begun) in jobs.iter().zip(begun) {
+        let stopped = begun.and_then(|begun| match begun {
+            Begun::Settled(stopped) => Ok(stopped),
+            Begun::Foreign => stop_foreign(dir, here, job, signal, grace),
+            Begun::Ours(stop) => stop.run(),
+        });
+        told(job, stopped)?;
+    }
+    Ok(())
+}
+
+enum Begun<'a> {
+    /// There is nothing to do.
+    Settled(Stopped),
+    /// Somebody else's run.
+    Foreign,
+    /// A job.
+    Ours(Stop<'a>),
+}
+
+/// What is to be said of a job that need not be stopped, or must not be.
+fn settled(job: &Job, line: &[i32]) -> Result<Option<Stopped>> {
     let name = job.name.as_str();
     if !job.state.is_running() {
-        return Ok(Stopped::AlreadyOver(job.state));
+        return Ok(Some(Stopped::AlreadyOver(job.state)));
     }
     if job.is_newer() {
         return Err(Failure::cannot(
@@ -119,16 +184,13 @@ pub fn stop(dir: &RunDir, here: &Here, job: &Job, signal: i32, grace: Duration, 
         )
         .hint("use that version's tb-kill"));
     }
-    if contains_caller(job, &process::self_and_ancestors()) {
+    if contains_caller(job, line) {
         return Err(Failure::usage(format!("stop {name}"), "this command runs inside it")
             .hint("exit with the status that you mean, or stop it from outside"));
     }
-    if job.is_foreign() {
-        return stop_foreign(dir, here, job, signal, grace);
-    }
     let elsewhere =
         matches!(job.facts.header, Some(Place::OtherNamespace | Place::EarlierBoot | Place::OtherMachine));
-    if elsewhere {
+    if elsewhere && !job.is_foreign() {
         let host = job.header().map(|h| h.host.clone()).unwrap_or_default();
         return Err(Failure::cannot(
             format!("stop {name}"),
@@ -137,7 +199,7 @@ pub fn stop(dir: &RunDir, here: &Here, job: &Job, signal: i32, grace: Duration, 
         .hint("run tb-kill there")
         .code(Code::Survivors));
     }
-    Stop { dir, here, job, signal, grace, by }.run()
+    Ok(None)
 }
 
 struct Stop<'a> {
@@ -147,13 +209,14 @@ struct Stop<'a> {
     signal: i32,
     grace: Duration,
     by: &'a str,
+    /// How many processes there were before anything was asked.
+    processes: usize,
 }
 
 impl Stop<'_> {
     fn run(&self) -> Result<Stopped> {
-        let deadline = Instant::now() + self.grace + BOUND + SLACK;
         let watch = Watch::new(self.dir);
-        let processes = self.count();
+        let processes = self.processes;
         let pid = self.job.pid().unwrap_or(0);
         let over = &|state: State, footer: Option<&Footer>| {
             let killed = footer.is_some_and(|f| f.outcome == Outcome::Killed);
@@ -171,47 +234,49 @@ impl Stop<'_> {
                 Stopped::Survivors(survivors)
             }
         };
-        loop {
-            let halves = supervisors(self.job);
-            let Some(&half) = halves.first() else { break };
-            self.ask(half);
-            let patience = Instant::now() + ANSWER;
+        let begun = Instant::now();
+        let mut removed = false;
+        while let Some(&half) = supervisors(self.job).first() {
+            // Whoever takes over has what is left of the grace, not another.
+            let grace = self.grace.saturating_sub(begun.elapsed());
+            self.ask(half, grace);
+            let asked = Instant::now();
             loop {
-                match self.look()? {
-                    Look::Over(state, footer) => return Ok(over(state, footer.as_deref())),
-                    Look::Stopping => {
-                        if Instant::now() >= deadline {
-                            return Ok(self.survivors("it was still there after the grace and five seconds"));
-                        }
-                    }
-                    // The supervisor has been told to try again. If the record has room for others and none for it (a
-                    // limit on file sizes that it inherited), it gives way like one that is stuck.
-                    Look::Silent if Instant::now() >= patience && !self.has_room() => {
-                        let cause = cannot_record(half.pid).unwrap_or_else(|| "no room".to_owned());
-                        return Err(Failure::cannot(
-                            format!("stop {}", self.job.name),
-                            format!("it has ended, but its end cannot be recorded: {cause}"),
-                        )
-                        .hint("make room there: its supervisor tries again every 5 s, and at each tb-kill"));
-                    }
-                    Look::Silent if Instant::now() >= patience => {
-                        self.remove_stuck(half);
-                        break;
-                    }
-                    Look::Silent => {}
+                let look = self.look()?;
+                if let Look::Over(state, footer) = look {
+                    return Ok(over(state, footer.as_deref()));
                 }
-                if !half.is_alive() && supervisors(self.job).first() != Some(&half) {
-                    match self.look()? {
-                        Look::Over(state, footer) => return Ok(over(state, footer.as_deref())),
-                        _ => break,
+                // The supervisor has been told to try again. If the record has room for others and none for it (a limit on
+                // file sizes that it inherited), it gives way like one that is stuck.
+                if let Some(cause) = cannot_record(half.pid).filter(|_| !self.has_room()) {
+                    return Err(Failure::cannot(
+                        format!("stop {}", self.job.name),
+                        format!("it has ended, but its end cannot be recorded: {cause}"),
+                    )
+                    .hint("make room there: its supervisor tries again every 5 s, and at each tb-kill"));
+                }
+                // No answer, or an answer and then nothing: a half that died between the two, or was stopped again.
+                let patience = match look {
+                    Look::Silent => ANSWER,
+                    _ => grace + BOUND + SLACK,
+                };
+                if !half.is_alive() {
+                    break;
+                }
+                if asked.elapsed() >= patience {
+                    if !self.remove_stuck(half) {
+                        return Ok(self.survivors("its supervisor neither answers nor dies"));
                     }
+                    removed = true;
+                    break;
                 }
                 watch.wait(LOOK);
             }
         }
         match self.look()? {
-            Look::Over(state, footer) => Ok(over(state, footer.as_deref())),
-            _ => self.by_evidence(processes, &watch, over),
+            // Supervisors that were removed have recorded nothing: that is done for them.
+            Look::Over(state, footer) if footer.is_some() || !removed => Ok(over(state, footer.as_deref())),
+            _ => self.by_evidence(&watch, over),
         }
     }
 
@@ -228,23 +293,23 @@ impl Stop<'_> {
     }
 
     /// Asks a half. One that has gone meanwhile, or takes no more requests, does not answer, which is seen.
-    fn ask(&self, half: Ident) {
+    fn ask(&self, half: Ident, grace: Duration) {
         if let Ok(Some(handle)) = Handle::open(half) {
             // A stopped half wakes up first.
             let _ = handle.signal(libc::SIGCONT);
-            let _ = handle.request(Request { signal: self.signal, grace: self.grace }.value());
+            let _ = handle.request(Request { signal: self.signal, grace }.value());
         }
     }
 
-    /// A half that does not answer is in the way: the other takes over with its death.
-    fn remove_stuck(&self, half: Ident) {
-        if let Ok(Some(handle)) = Handle::open(half) {
-            let _ = handle.signal(libc::SIGKILL);
-            let until = Instant::now() + ANSWER;
-            while !handle.has_ended() && Instant::now() < until {
-                wait_readable(&handle, LOOK);
-            }
+    /// A half that does not answer is in the way: the other takes over with its death. False when it does not die.
+    fn remove_stuck(&self, half: Ident) -> bool {
+        let Ok(Some(handle)) = Handle::open(half) else { return true };
+        let _ = handle.signal(libc::SIGKILL);
+        let until = Instant::now() + ANSWER;
+        while !handle.has_ended() && Instant::now() < until {
+            wait_readable(&handle, LOOK);
         }
+        handle.has_ended()
     }
 
     fn count(&self) -> usize {
@@ -370,7 +435,6 @@ impl Stop<'_> {
     /// Nobody supervises the job: its processes are found by evidence, and the record is written here.
     fn by_evidence(
         &self,
-        processes: usize,
         watch: &Watch,
         over: &dyn Fn(State, Option<&Footer>) -> Stopped,
     ) -> Result<Stopped> {
@@ -475,7 +539,7 @@ impl Stop<'_> {
             ..self.job.facts.clone()
         })
         .unwrap_or(self.job.state);
-        Ok(Stopped::Now { state, pid, processes, signal, unsupervised: true })
+        Ok(Stopped::Now { state, pid, processes: self.processes, signal, unsupervised: true })
     }
 
     /// The log, opened for appending and locked: nobody else writes this job's end.
@@ -485,7 +549,7 @@ impl Stop<'_> {
         let Some((file, _)) = self.dir.open_file(&file_name, OFlags::RDWR | OFlags::APPEND)? else {
             return Ok(Locked::NoLog);
         };
-        let patience = Instant::now() + self.grace + BOUND + SLACK;
+        let patience = Instant::now() + self.grace + BOUND + OTHERS;
         while Instant::now() < patience {
             match file.try_lock() {
                 Ok(()) => {

@@ -7,6 +7,7 @@ use crate::contract::Leftover;
 use crate::process::{self, Handle, Ident, Snapshot, Stat};
 use crate::supervise::{COMM, GUARD_COMM, Request};
 use crate::sys::{self, Children, Which};
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub struct Tree {
     /// Children that this process had before it began: somebody else's, whatever they do.
     innocent: HashSet<Ident>,
     signalled: HashSet<Ident>,
+    /// When the first signal went out.
+    begun: Option<Moment>,
 }
 
 /// What has become of the children after a round.
@@ -45,14 +48,15 @@ pub enum Left {
 
 /// A moment, for telling who was born before it. Start times are coarse: a process that a TERM handler starts
 /// has the tick of the signal itself. Numbers are handed out in order, and tell the two apart.
-struct Moment {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Moment {
     tick: u64,
     /// The number that was handed out last; `None` where the kernel does not tell.
     pid: Option<i32>,
 }
 
 impl Moment {
-    fn now() -> Moment {
+    pub(super) fn now() -> Moment {
         let loadavg = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let ticks = process::boottime().as_millis() * u128::from(process::ticks_per_second()) / 1000;
         Moment {
@@ -85,6 +89,7 @@ impl Tree {
             spare,
             innocent: HashSet::new(),
             signalled: HashSet::new(),
+            begun: None,
         }
     }
 
@@ -140,6 +145,12 @@ impl Tree {
                 }
             }
         }
+    }
+
+    /// Goes on where another supervisor had begun to signal the tree: who has had its signal gets no other.
+    pub(super) fn take_over(&mut self, begun: Option<Moment>, signalled: Vec<Ident>) {
+        self.begun = begun;
+        self.signalled.extend(signalled);
     }
 
     fn is_spared(&self, row: &Stat) -> bool {
@@ -232,11 +243,22 @@ impl Tree {
     ///
     /// What is born meanwhile is signalled too, if it was born before the first signal went out: a process that
     /// a TERM handler starts in order to clean up must be left to do so.
-    pub fn soft(&mut self, signal: i32, grace: Duration) {
-        let mut begun = None;
+    ///
+    /// `told_begun` and `told` hear of the beginning and of each process before it is signalled.
+    pub(super) fn soft(
+        &mut self,
+        signal: i32,
+        grace: Duration,
+        told_begun: impl Fn(Moment),
+        told: impl Fn(Ident),
+    ) {
         for _ in 0..PASSES {
             let Ok(all) = Snapshot::take() else { return };
-            let begun = begun.get_or_insert_with(Moment::now);
+            let begun = *self.begun.get_or_insert_with(|| {
+                let begun = Moment::now();
+                told_begun(begun);
+                begun
+            });
             let mut targets: Vec<Stat> = self
                 .members(&all)
                 .into_iter()
@@ -251,6 +273,7 @@ impl Tree {
             targets.sort_by_key(|row| !is_supervisor(row));
             for row in targets {
                 self.signalled.insert(ident(&row));
+                told(ident(&row));
                 let Ok(Some(handle)) = Handle::open(ident(&row)) else { continue };
                 // A process that may not be signalled is named at the end, if it is still there.
                 if is_supervisor(&row) {
@@ -382,7 +405,14 @@ fn list(all: impl Iterator<Item = Leftover>) -> Vec<Leftover> {
 
 /// A variable of the environment that a process was started with.
 pub fn environment(pid: i32, name: &str) -> Option<String> {
-    let bytes = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut bytes = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    if bytes.is_empty() {
+        // That of a main thread that has exited is empty; the other threads still show it.
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+        bytes = tasks.flatten().find_map(|task| {
+            std::fs::read(task.path().join("environ")).ok().filter(|bytes| !bytes.is_empty())
+        })?;
+    }
     bytes.split(|&b| b == 0).find_map(|entry| {
         let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
         Some(String::from_utf8_lossy(value).into_owned())

@@ -3,8 +3,9 @@
 //! The front reads only after the monitor has died: nothing wakes it while all is well.
 
 use super::machine::Ask;
+use super::tree::Moment;
 use crate::contract::{Header, Leftover, LogName, Reason};
-use crate::process::boottime;
+use crate::process::{Ident, boottime};
 use crate::sys::Ended;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,10 @@ pub(super) enum Word {
     Dead(Death),
     /// A stop begins.
     Stop { by: String, reason: Reason, signal: i32, grace_ms: u64 },
+    /// The first signal of a stop goes out.
+    Begun(Moment),
+    /// This process (PID, start) is about to get its one signal.
+    Sent(i32, u64),
     /// The tree has had its one signal, and has until then (milliseconds since boot).
     Signalled { until_ms: u64 },
     /// This outlived the leader.
@@ -94,6 +99,9 @@ pub(super) struct Told {
     pub stop: Option<Ask>,
     /// Whether the tree has had its one signal, and how long it still has.
     pub signalled: Option<Duration>,
+    /// When the first signal went out, and who has had it.
+    pub signals_begun: Option<Moment>,
+    pub sent: Vec<Ident>,
     pub leaked: Vec<Leftover>,
     pub nested: Vec<Leftover>,
     pub recorded: bool,
@@ -114,6 +122,8 @@ impl Told {
                     let grace = Duration::from_millis(grace_ms);
                     told.stop = Some(Ask { by, reason, signal, grace });
                 }
+                Word::Begun(moment) => told.signals_begun = Some(moment),
+                Word::Sent(pid, start) => told.sent.push(Ident { pid, start }),
                 Word::Signalled { until_ms } => {
                     told.signalled = Some(Duration::from_millis(until_ms).saturating_sub(boottime()));
                 }
@@ -123,5 +133,92 @@ impl Told {
             }
         }
         told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::pipe::pipe;
+
+    fn told(bytes: &[u8]) -> Told {
+        let (read, write) = pipe().unwrap();
+        File::from(write).write_all(bytes).unwrap();
+        Told::read(&File::from(read))
+    }
+
+    fn said(words: &[Word]) -> Vec<u8> {
+        let (read, write) = pipe().unwrap();
+        let write = File::from(write);
+        words.iter().for_each(|word| word.tell(&write));
+        drop(write);
+        let mut bytes = Vec::new();
+        File::from(read).read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    fn words() -> Vec<Word> {
+        let grace = Duration::from_secs(3600);
+        let ask = Ask { by: "x\n\"y".into(), reason: Reason::Outer, signal: 2, grace };
+        let left = Leftover { pid: 7, start: 8, command: "a\nb".into(), why: "outlived".into() };
+        let death = Death {
+            exit_code: Some(3),
+            core: false,
+            signal: None,
+            cpu: Some(0.5),
+            max_rss_kb: Some(1),
+            at: Timestamp::UNIX_EPOCH,
+            elapsed: 1.5,
+        };
+        vec![
+            Word::stop(&ask),
+            Word::Begun(Moment::now()),
+            Word::Sent(7, 8),
+            Word::signalled(grace),
+            Word::Dead(death),
+            Word::Leaked(left.clone()),
+            Word::Nested(left),
+            Word::Recorded,
+        ]
+    }
+
+    #[test]
+    fn what_was_said_is_heard() {
+        let told = told(&said(&words()));
+        let stop = told.stop.unwrap();
+        assert_eq!((stop.by.as_str(), stop.reason, stop.signal), ("x\n\"y", Reason::Outer, 2));
+        assert_eq!(told.dead.unwrap().exit_code, Some(3));
+        assert!(told.signals_begun.is_some());
+        assert_eq!(told.sent, [Ident { pid: 7, start: 8 }]);
+        let left = told.signalled.unwrap();
+        assert!(left > Duration::from_secs(3000) && left <= Duration::from_secs(3600), "{left:?}");
+        assert_eq!((told.leaked.len(), told.nested.len(), told.recorded), (1, 1, true));
+    }
+
+    #[test]
+    fn a_word_that_was_cut_off_was_not_said_and_those_before_it_were() {
+        let bytes = said(&words());
+        for end in 0..bytes.len() {
+            let told = told(&bytes[..end]);
+            assert!(!told.recorded || end + 1 == bytes.len());
+            assert!(told.dead.is_none() || told.signalled.is_some(), "words come in order");
+        }
+    }
+
+    #[test]
+    fn a_grace_that_is_over_leaves_nothing() {
+        assert_eq!(told(&said(&[Word::Signalled { until_ms: 1 }])).signalled, Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_front_that_does_not_read() {
+        let (read, write) = pipe().unwrap();
+        rustix::io::ioctl_fionbio(&write, true).unwrap();
+        let write = File::from(write);
+        for _ in 0..20_000 {
+            Word::Sent(i32::MAX, u64::MAX).tell(&write);
+        }
+        drop(write);
+        assert!(Told::read(&File::from(read)).sent.len() > 1000);
     }
 }

@@ -4,11 +4,10 @@ pub mod cli;
 
 use cli::Cli;
 use std::ffi::OsString;
-use std::time::Duration;
-use tb_shared::contract::{Job, TerminalMarker};
+use tb_shared::contract::{Job, RunDir, TerminalMarker};
 use tb_shared::process;
 use tb_shared::report::{Depth, Report};
-use tb_shared::supervise::{Stopped, contains_caller, stop};
+use tb_shared::supervise::{Stopped, contains_caller, stop_all};
 use tb_shared::term::{self, Code, Context, Failure, Out, Result};
 
 /// Runs the tool.
@@ -21,6 +20,7 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
     let context = cli.common.context()?;
     let mut out = Out::new(cli.common.color);
     let mut codes = Vec::new();
+    let mut jobs = Vec::new();
     if cli.all {
         let listing = context.list()?;
         for problem in &listing.problems {
@@ -28,12 +28,12 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
             codes.push(problem.code);
         }
         let line = process::self_and_ancestors();
-        for job in listing.jobs.iter().filter(|j| j.state.is_running()) {
-            if contains_caller(job, &line) {
+        for job in listing.jobs.into_iter().filter(|j| j.state.is_running()) {
+            if contains_caller(&job, &line) {
                 term::say("tb-kill", &format!("{} is left alone: this command runs inside it", job.name));
-                continue;
+            } else {
+                jobs.push(job);
             }
-            codes.push(kill(&cli, &context, job, grace, &mut out)?);
         }
     } else {
         if !cli.names.given() {
@@ -42,7 +42,7 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
         }
         for name in cli.names.get()? {
             match context.need(&name) {
-                Ok(job) => codes.push(kill(&cli, &context, &job, grace, &mut out)?),
+                Ok(job) => jobs.push(job),
                 Err(failure) => {
                     failure.print("tb-kill");
                     codes.push(failure.code);
@@ -50,14 +50,28 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
             }
         }
     }
+    if let Some(dir) = &context.dir {
+        let me = format!("tb-kill[{}]", std::process::id());
+        let jobs: Vec<&Job> = jobs.iter().collect();
+        stop_all(dir, &context.here, &jobs, cli.signal, grace, &me, |job, stopped| {
+            codes.push(tell(&cli, &context, dir, job, stopped, &mut out)?);
+            Ok(())
+        })?;
+    }
     out.flush()?;
     Ok(term::worst(codes))
 }
 
-fn kill(cli: &Cli, context: &Context, job: &Job, grace: Duration, out: &mut Out) -> Result<Code> {
-    let Some(dir) = &context.dir else { return Ok(Code::NotTracked) };
-    let me = format!("tb-kill[{}]", std::process::id());
-    let stopped = match stop(dir, &context.here, job, cli.signal, grace, &me) {
+/// Says what a stop came to, and its code.
+fn tell(
+    cli: &Cli,
+    context: &Context,
+    dir: &RunDir,
+    job: &Job,
+    stopped: Result<Stopped>,
+    out: &mut Out,
+) -> Result<Code> {
+    let stopped = match stopped {
         Ok(stopped) => stopped,
         Err(failure) => {
             failure.print("tb-kill");

@@ -17,10 +17,26 @@ pub(crate) struct Waiting {
     pub(crate) grace: Duration,
 }
 
+/// Hears, from before the job exists, the signals that an attached launcher answers: one that came between the
+/// launch and the wait would end the launcher alone, and a foreground job would be left behind.
+pub(crate) fn interrupt(cli: &Cli) -> Result<Option<Interrupt>> {
+    let signals: &[i32] = match (cli.wait, cli.foreground) {
+        (_, true) => &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP],
+        (true, false) => &[libc::SIGINT],
+        (false, false) => return Ok(None),
+    };
+    Interrupt::on(signals).map(Some)
+}
+
 /// tb-wait after the launch; Ctrl-C detaches.
-pub(crate) fn wait(cli: &Cli, context: &Context, name: &Name, waiting: &Waiting) -> Result<Code> {
-    let interrupt = Interrupt::on(&[libc::SIGINT])?;
-    let (ending, mut codes) = attend(cli, context, name, Some(waiting.timeout), waiting, &interrupt)?;
+pub(crate) fn wait(
+    cli: &Cli,
+    context: &Context,
+    name: &Name,
+    waiting: &Waiting,
+    interrupt: &Interrupt,
+) -> Result<Code> {
+    let (ending, mut codes) = attend(cli, context, name, Some(waiting.timeout), waiting, interrupt)?;
     match ending {
         Ending::Over => {}
         Ending::TimeUp => codes.extend(wait::time_up(
@@ -42,9 +58,14 @@ pub(crate) fn wait(cli: &Cli, context: &Context, name: &Name, waiting: &Waiting)
 }
 
 /// Attached until the end, however long; INT, TERM and HUP are tb-kill.
-pub(crate) fn foreground(cli: &Cli, context: &Context, name: &Name, waiting: &Waiting) -> Result<Code> {
-    let interrupt = Interrupt::on(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])?;
-    let (ending, codes) = attend(cli, context, name, None, waiting, &interrupt)?;
+pub(crate) fn foreground(
+    cli: &Cli,
+    context: &Context,
+    name: &Name,
+    waiting: &Waiting,
+    interrupt: &Interrupt,
+) -> Result<Code> {
+    let (ending, codes) = attend(cli, context, name, None, waiting, interrupt)?;
     if ending != Ending::Interrupted {
         return Ok(term::worst(codes));
     }

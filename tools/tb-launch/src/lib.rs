@@ -67,6 +67,7 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
         capture: CaptureWish { tag_stderr: cli.tag_stderr, pty: cli.pty },
         shared: cli.shared,
     };
+    let interrupt = attached::interrupt(&cli)?;
     let launched = supervise::launch(&dir, &survey, plan, &lock, &here)?;
     drop((lock, ticket));
     let context = Context {
@@ -79,12 +80,12 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
     if let Some(outer) = &nesting.outer {
         term::say("tb-launch", &format!("{name} runs inside {outer} and ends with it"));
     }
-    if cli.wait {
-        attached::wait(&cli, &context, &name, &settings.waiting)
-    } else if cli.foreground {
-        attached::foreground(&cli, &context, &name, &settings.waiting)
-    } else {
-        Ok(Code::Ok)
+    match &interrupt {
+        Some(interrupt) if cli.foreground => {
+            attached::foreground(&cli, &context, &name, &settings.waiting, interrupt)
+        }
+        Some(interrupt) => attached::wait(&cli, &context, &name, &settings.waiting, interrupt),
+        None => Ok(Code::Ok),
     }
 }
 

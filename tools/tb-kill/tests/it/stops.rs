@@ -183,6 +183,11 @@ fn a_number_that_a_shell_wrote_into_the_pid_file_is_not_what_is_stopped() {
     scene.await_birth("witness");
     fs::write(scene.run_dir().join(".test-x.pid"), format!("{}\n", witness.pid()))
         .expect("the run directory");
+    let file = scene.run_dir().join(".test-x.pid");
+    until("the file is clearly older than the job's end", || {
+        let age = fs::metadata(&file).ok()?.modified().ok()?.elapsed().ok()?;
+        (age > std::time::Duration::from_millis(100)).then_some(())
+    });
     scene.tool("tb-kill").arg("x").run().ok().says(&format!("Killed x [PID: {}]", leader.pid));
     assert!(witness.proc().alive() && !leader.alive());
     // What was written over its file while it ran is no run of its own; the job's record stands in its log, once.
