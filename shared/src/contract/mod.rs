@@ -9,6 +9,7 @@ mod files;
 mod job;
 mod lock;
 mod name;
+mod output;
 mod records;
 mod state;
 
@@ -16,10 +17,11 @@ pub use collect::{clear_pid_file, collect};
 pub use dir::{DirEntry, RunDir};
 pub use files::{FileId, LogEnd, LogFile, PidContent, PidFile, read_log, read_pid_file};
 pub use job::{Job, Listing, Scope, find, list, of_log};
-pub use lock::{DirLock, Probe, probe};
+pub use lock::{DirLock, Probe, lock_within, probe};
 pub use name::{LogName, Name, Stem};
+pub use output::{Extent, Role};
 pub use records::{
-    Footer, Header, Leaks, Leftover, Line, Outcome, Reason, Stopping, Supervisor, TerminalMarker, VERSION,
+    Dropped, Footer, Header, Leaks, Leftover, Line, Outcome, Reason, Stopping, Supervisor, TerminalMarker, VERSION,
     collected_line, line_kind, new_job_id, now, rfc3339, stamp,
 };
 pub use state::{Facts, Foreign, Place, State, Status, VerdictSource, judge};

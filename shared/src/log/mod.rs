@@ -1,5 +1,13 @@
-//! Reading logs: from the end, whole lines.
+//! Reading logs: from the end, whole lines, by several readers, as they grow.
 
+mod cursor;
+mod follow;
+mod lines;
+mod position;
 mod tail;
 
+pub use cursor::{Cursor, cursors_of, is_cursor_id, log_id, unread_before};
+pub use follow::{Watch, Woken};
+pub use lines::{LastOffsets, Mark, Piece, Reader, Stretch, char_floor, last_lines};
+pub use position::{Ask, Claim, Position, Searched, next_claim};
 pub use tail::{Tail, tail};

@@ -1,0 +1,12 @@
+//! What `tb-log` does, run as users run it. Logs are written by hand with the contract's own types; a log whose lock
+//! the test holds is a running job's.
+
+mod cursors;
+mod drops;
+mod filters;
+mod follow;
+mod json;
+mod plain;
+mod property;
+mod readers;
+mod scene;
