@@ -9,4 +9,5 @@ pub mod report;
 pub mod supervise;
 pub mod sys;
 pub mod term;
+pub mod usual;
 pub mod wait;

@@ -226,7 +226,9 @@ impl Wait<'_> {
             let Some(found) = self.context.find(&job.name)? else { continue };
             let report = Report::of(dir, &self.context.here, &found, Depth { lines: 15, processes: false })?;
             let elapsed = job.started.elapsed().as_secs();
-            let line = format!("[{clock}] {}: {} [{elapsed}s elapsed]\n", job.name, report.headline());
+            let outlook = report.outlook().map(|o| format!(", {o}")).unwrap_or_default();
+            let line =
+                format!("[{clock}] {}: {} [{elapsed}s elapsed]{outlook}\n", job.name, report.headline());
             // Nobody may be reading: the wait goes on.
             let _ = std::io::Write::write_all(&mut std::io::stderr().lock(), line.as_bytes());
         }
@@ -271,6 +273,14 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
+    /// Hears Ctrl-C from now on.
+    ///
+    /// # Errors
+    /// When it cannot be heard.
+    pub fn ctrl_c() -> Result<Interrupt> {
+        Interrupt::on(&[libc::SIGINT])
+    }
+
     /// Hears these signals from now on.
     ///
     /// # Errors

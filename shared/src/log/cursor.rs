@@ -2,7 +2,7 @@
 //! (CONTRACT.md §8). A stretch is claimed under the file's lock and read when the lock is dropped: no line goes to two
 //! of them, and a slow one holds up nobody.
 
-use super::position::{Ask, Claim, Position, Searched, next_claim};
+use super::position::{Ask, Claim, Place, Position, Searched, next_claim};
 use crate::contract::{DirEntry, LogFile, LogName, RunDir, lock_within};
 use crate::term::{Failure, Result};
 use rustix::fs::OFlags;
@@ -79,7 +79,8 @@ impl<'a> Cursor<'a> {
         } else {
             let here = log.name.file();
             let known = all(dir)?.into_iter().map(|(_, content)| content);
-            let mut known = known.filter(|c| c.id == id && c.position.as_ref().is_some_and(|p| p.log == here));
+            let mut known =
+                known.filter(|c| c.id == id && c.position.as_ref().is_some_and(|p| p.log == here));
             known.next().map_or(by_name, |content| content.job)
         };
         let file = file_of(&job, id);
@@ -101,12 +102,12 @@ impl<'a> Cursor<'a> {
         Ok(claim)
     }
 
-    /// Gives back what of a claim was not delivered, from this offset on, if nobody has claimed since. False if
+    /// Gives back what of a claim was not delivered, from this place on, if nobody has claimed since. False if
     /// somebody has.
     ///
     /// # Errors
     /// When the log cannot be read or the cursor cannot be written.
-    pub fn give_back(&mut self, log: &LogFile, claim: &Claim, delivered: u64) -> Result<bool> {
+    pub fn give_back(&mut self, log: &LogFile, claim: &Claim, delivered: Place) -> Result<bool> {
         let (file, now) = self.lock()?;
         if !now.as_ref().is_some_and(|now| claim.is_last(now)) {
             return Ok(false);
@@ -131,7 +132,10 @@ impl<'a> Cursor<'a> {
                 return Err(Failure::cannot(doing(), "another reader has held it for 10 s")
                     .hint(format!("see who: fuser {}", path.display())));
             }
-            if self.dir.stat(&self.file).is_none_or(|now| (now.st_dev, now.st_ino) != (stat.st_dev, stat.st_ino))
+            if self
+                .dir
+                .stat(&self.file)
+                .is_none_or(|now| (now.st_dev, now.st_ino) != (stat.st_dev, stat.st_ino))
             {
                 continue;
             }

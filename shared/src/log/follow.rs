@@ -44,12 +44,22 @@ impl Watch {
         Watch { inotify, directory, handles: vec![] }
     }
 
+    /// Watches nothing: only time passes.
+    pub fn of_nothing() -> Watch {
+        Watch { inotify: None, directory: None, handles: vec![] }
+    }
+
     /// Watches a job's log and processes, too; again where that changes nothing.
     pub fn job(&mut self, dir: &RunDir, job: &Job) {
         if let (Some(inotify), Some(log)) = (&self.inotify, &job.log) {
             let what = WatchFlags::MODIFY | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
             let _ = inotify::add_watch(inotify, dir.absolute().join(log.name.file()), what);
         }
+        self.processes(job);
+    }
+
+    /// Watches a job's processes alone: its end, and not each of its words.
+    pub fn processes(&mut self, job: &Job) {
         for ident in wait::announcers(job) {
             if !self.handles.iter().any(|h| h.ident() == ident) {
                 self.handles.extend(Handle::open(ident).ok().flatten().filter(|h| !h.has_ended()));
@@ -88,7 +98,8 @@ impl Watch {
         // EINTR is as good a reason to look as any.
         let happened = poll(&mut fds, timeout.as_ref()).unwrap_or(0) > 0;
         let mut seen = fds.iter().map(PollFd::revents);
-        let mut next = |there: bool| if there { seen.next().unwrap_or(PollFlags::empty()) } else { PollFlags::empty() };
+        let mut next =
+            |there: bool| if there { seen.next().unwrap_or(PollFlags::empty()) } else { PollFlags::empty() };
         let interrupted = !next(interrupt.is_some()).is_empty();
         let closed = next(reader.is_some()).intersects(PollFlags::ERR | PollFlags::NVAL);
         let noticed = !next(self.inotify.is_some()).is_empty();

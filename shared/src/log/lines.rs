@@ -1,5 +1,6 @@
 //! The lines of a stretch of a log, in pieces of bounded size: one endless line costs no more memory than any other.
 
+use super::position::Place;
 use crate::contract::{LogFile, Role};
 use std::collections::VecDeque;
 use std::io;
@@ -50,17 +51,15 @@ fn read_full(log: &LogFile, buffer: &mut [u8], from: u64) -> io::Result<usize> {
     Ok(have)
 }
 
-/// A stretch of a log's output, in offsets of the file.
+/// A stretch of a log: whole lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
-    /// Where it begins: at a line.
-    pub from: u64,
+    /// Where it begins.
+    pub from: Place,
     /// Where it ends.
-    pub to: u64,
-    /// How many lines of output there were before it.
-    pub number: u64,
-    /// What the log has before `to`, where that is to be checked.
-    pub mark: Option<Mark>,
+    pub to: Place,
+    /// What the log has before `to`.
+    pub mark: Mark,
 }
 
 /// A line, or a part of a long one.
@@ -76,8 +75,8 @@ pub struct Piece<'a> {
     pub late: bool,
     /// The offset at which the line begins.
     pub line_at: u64,
-    /// The offset behind the piece, and its newline.
-    pub after: u64,
+    /// The place behind the piece, and its newline.
+    pub after: Place,
 }
 
 /// Reads a stretch. What is dropped from the log meanwhile is skipped and counted: nothing that a hole has touched is
@@ -92,9 +91,11 @@ pub struct Reader<'a> {
     at: u64,
     line_at: u64,
     to: u64,
+    /// Where the stretch was to end.
+    end: Place,
     number: u64,
     hold: usize,
-    mark: Option<Mark>,
+    mark: Mark,
     droppable: bool,
     within: bool,
     broken: bool,
@@ -114,16 +115,17 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// When the log cannot be read.
     pub fn new(log: &'a LogFile, stretch: &Stretch, hold: usize) -> io::Result<Reader<'a>> {
-        let late = log.end.footer.as_ref().is_some_and(|(_, at)| stretch.from > *at);
+        let late = log.end.footer.as_ref().is_some_and(|(_, at)| stretch.from.offset > *at);
         Ok(Reader {
             log,
             buffer: Vec::new(),
             pos: 0,
             searched: 0,
-            at: stretch.from,
-            line_at: stretch.from,
-            to: stretch.to,
-            number: stretch.number,
+            at: stretch.from.offset,
+            line_at: stretch.from.offset,
+            to: stretch.to.offset,
+            end: stretch.to,
+            number: stretch.from.lines,
             hold: hold.max(4),
             mark: stretch.mark.clone(),
             droppable: log.extent()?.dropped.is_some(),
@@ -140,7 +142,10 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// When the log cannot be read.
-    #[expect(clippy::should_implement_trait, reason = "a piece borrows from its reader, which an iterator cannot say")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a piece borrows from its reader, which an iterator cannot say"
+    )]
     pub fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
         loop {
             if std::mem::take(&mut self.broken) {
@@ -203,7 +208,8 @@ impl<'a> Reader<'a> {
         if ends {
             self.line_at = self.at;
         }
-        Piece { bytes: &self.buffer[range], begins, ends, late: self.late, line_at, after: self.at }
+        let after = Place { offset: self.at, lines: self.number };
+        Piece { bytes: &self.buffer[range], begins, ends, late: self.late, line_at, after }
     }
 
     /// Reads more of the stretch behind what is held. False at its end.
@@ -231,11 +237,7 @@ impl<'a> Reader<'a> {
                 self.skip(kept_from, extent.lines_gone());
             }
         }
-        if let Some(mark) = &self.mark
-            && !self.cut
-        {
-            self.cut = !mark.holds(self.log, self.to, kept_from)?;
-        }
+        self.cut = self.cut || !self.mark.holds(self.log, self.end.offset, kept_from)?;
         if self.cut {
             self.buffer.clear();
             self.searched = 0;
@@ -251,8 +253,10 @@ impl<'a> Reader<'a> {
         let gone = usize::try_from(until - self.at).unwrap_or(usize::MAX).min(self.buffer.len());
         self.buffer.drain(..gone);
         self.searched = 0;
-        self.gap += lines.saturating_sub(self.number);
-        self.number = self.number.max(lines);
+        // What was dropped behind the stretch is no gap in it.
+        let lines = lines.min(self.end.lines).max(self.number);
+        self.gap += lines - self.number;
+        self.number = lines;
         self.at = until;
         self.line_at = until;
         self.broken = std::mem::take(&mut self.within);

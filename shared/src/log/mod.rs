@@ -9,5 +9,5 @@ mod tail;
 pub use cursor::{Cursor, cursors_of, is_cursor_id, log_id, unread_before};
 pub use follow::{Watch, Woken};
 pub use lines::{LastOffsets, Mark, Piece, Reader, Stretch, char_floor, last_lines};
-pub use position::{Ask, Claim, Position, Searched, next_claim};
+pub use position::{Ask, Claim, Place, Position, Searched, next_claim};
 pub use tail::{Tail, tail};

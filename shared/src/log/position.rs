@@ -46,8 +46,17 @@ pub struct Claim {
 impl Claim {
     /// Whether there is nothing in it and nothing to tell.
     pub fn is_empty(&self) -> bool {
-        self.stretch.from == self.stretch.to && self.gap == 0 && !self.restarted
+        self.stretch.from.offset == self.stretch.to.offset && self.gap == 0 && !self.restarted
     }
+}
+
+/// A place in a log: between two lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The offset at which a line begins.
+    pub offset: u64,
+    /// How many lines there are before it.
+    pub lines: u64,
 }
 
 /// What is claimed.
@@ -113,7 +122,11 @@ pub fn next_claim(
             continue;
         }
         return Ok(Claim {
-            stretch: Stretch { from: at.0, to, number: at.1, mark: Some(mark) },
+            stretch: Stretch {
+                from: Place { offset: at.0, lines: at.1 },
+                to: Place { offset: to, lines: at.1 + lines },
+                mark,
+            },
             gap,
             restarted: before.is_some() && !same,
             before: before.cloned(),
@@ -133,21 +146,23 @@ impl Claim {
         (now.epoch, now.offset, now.ino) == (self.after.epoch, self.after.offset, self.after.ino)
     }
 
-    /// The position that gives back what lies behind `delivered`, an offset at a line's beginning; `None` is the
-    /// position of a reader that is new.
+    /// The position that gives back what lies behind `delivered`; `None` is the position of a reader that is new.
     ///
     /// # Errors
     /// When the log cannot be read.
-    pub fn given_back(&self, log: &LogFile, delivered: u64) -> io::Result<Option<Position>> {
-        if delivered <= self.stretch.from {
+    pub fn given_back(&self, log: &LogFile, delivered: Place) -> io::Result<Option<Position>> {
+        if delivered.offset <= self.stretch.from.offset {
             // Whatever there was to be told of a gap or a truncation is told again.
             return Ok(self.before.clone());
         }
-        let extent = log.extent()?;
-        let lines = count(log, self.stretch.from, delivered)?;
-        let mark = Mark::at(log, extent.kept_from().min(delivered), delivered)?;
-        let lines = self.stretch.number + lines;
-        Ok(Some(Position { offset: delivered, lines, mark: hex(&mark.0), ..self.after.clone() }))
+        let Place { offset, lines } = delivered;
+        let mark = Mark::at(log, log.extent()?.kept_from().min(offset), offset)?;
+        if !self.stretch.mark.holds(log, self.stretch.to.offset, log.extent()?.kept_from())? {
+            // The log was truncated meanwhile: there is nothing to be given back, and the position that was taken lets
+            // the next reader notice.
+            return Ok(Some(self.after.clone()));
+        }
+        Ok(Some(Position { offset, lines, mark: hex(&mark.0), ..self.after.clone() }))
     }
 }
 
@@ -212,21 +227,6 @@ fn is_torn_record(log: &LogFile, begin: u64, end: u64) -> io::Result<bool> {
     let want = usize::try_from(end - begin).unwrap_or(usize::MAX).min(first.len());
     let have = log.file.read_at(&mut first[..want], begin)?;
     Ok(have > 0 && first[..have] == RECORD[..have])
-}
-
-fn count(log: &LogFile, from: u64, to: u64) -> io::Result<u64> {
-    let (mut at, mut lines) = (from, 0);
-    let mut buffer = vec![0; CHUNK];
-    while at < to {
-        let want = usize::try_from(to - at).unwrap_or(usize::MAX).min(buffer.len());
-        let have = log.file.read_at(&mut buffer[..want], at)?;
-        if have == 0 {
-            break;
-        }
-        lines += memchr::memchr_iter(b'\n', &buffer[..have]).count() as u64;
-        at += have as u64;
-    }
-    Ok(lines)
 }
 
 /// How many lines there are before a position that was found from the log's end: no gap is counted from there.

@@ -22,7 +22,7 @@ struct Followed<'a> {
 impl<'a> Reading<'a> {
     /// Follows the runs of these names: all at once, but as JSON, where a run is one object, one after the other.
     pub(crate) fn follow(&mut self, names: &[Name]) -> Result<Code> {
-        let interrupt = Interrupt::on(&[libc_sigint()])?;
+        let interrupt = Interrupt::ctrl_c()?;
         let mut codes = Vec::new();
         let groups = names.chunks(if self.config.json { 1 } else { names.len().max(1) });
         for group in groups {
@@ -118,7 +118,10 @@ impl<'a> Reading<'a> {
             let id = |job: &Job| job.header().map(|h| h.job.clone());
             let same = match (id(&run.job), id(&found)) {
                 (Some(ours), Some(theirs)) => ours == theirs,
-                _ => log_name(&run.job).is_none() || log_name(&found).is_none_or(|l| Some(l) == log_name(&run.job)),
+                _ => {
+                    log_name(&run.job).is_none()
+                        || log_name(&found).is_none_or(|l| Some(l) == log_name(&run.job))
+                }
             };
             if same {
                 run.job = found;
@@ -145,7 +148,8 @@ impl<'a> Reading<'a> {
             self.printer.counts = run.counts;
             let over = ended && !log.held;
             let nothing = |_: &mut Printer<Stdout>| Ok(());
-            let footer = read::read(dir, log, progress, Extent { over, whole: false }, &mut self.printer, nothing)?;
+            let footer =
+                read::read(dir, log, progress, Extent { over, whole: false }, &mut self.printer, nothing)?;
             human::gaps(&run.job, run.counts, self.printer.counts);
             run.counts = self.printer.counts;
             again = footer && !std::mem::replace(&mut run.saw_footer, true) && !ended;
@@ -153,9 +157,4 @@ impl<'a> Reading<'a> {
         run.over = ended;
         Ok(again)
     }
-}
-
-/// Ctrl-C.
-fn libc_sigint() -> i32 {
-    rustix::process::Signal::INT.as_raw()
 }

@@ -178,7 +178,8 @@ impl<'a> Reading<'a> {
     /// The run of a job's name that has this id.
     fn run_with(&self, dir: &RunDir, job: Job, id: &str) -> Result<Job> {
         let is_it = |job: &Job| {
-            job.header().is_some_and(|h| h.job == id) || job.log.as_ref().is_some_and(|l| log_id(&l.name) == id)
+            job.header().is_some_and(|h| h.job == id)
+                || job.log.as_ref().is_some_and(|l| log_id(&l.name) == id)
         };
         if is_it(&job) {
             return Ok(job);

@@ -23,7 +23,8 @@ impl Progress<'_> {
         match self {
             Progress::Shared(cursor) => cursor.claim(log, ask),
             Progress::Own(position, searched) => {
-                let claim = next_claim(log, position.as_ref(), ask, searched).map_err(|e| cannot(dir, log, e))?;
+                let claim =
+                    next_claim(log, position.as_ref(), ask, searched).map_err(|e| cannot(dir, log, e))?;
                 *position = Some(claim.taken().clone());
                 Ok(claim)
             }
@@ -95,17 +96,17 @@ pub fn deliver<W: Write>(
         return done;
     }
     let delivered = printer.sink.delivered();
-    if delivered < claim.stretch.to
+    if delivered.offset < claim.stretch.to.offset
         && let Progress::Shared(cursor) = progress
         && !cursor.give_back(log, claim, delivered)?
     {
-        let bytes = claim.stretch.to - delivered;
+        let bytes = claim.stretch.to.offset - delivered.offset;
         let path = dir.path_of(&log.name.file());
         return Err(Failure::cannot(
             format!("give back {bytes} bytes that could not be written"),
             "another reader of the cursor has gone on",
         )
-        .hint(format!("they are in {}, from byte {delivered} on", path.display())));
+        .hint(format!("they are in {}, from byte {} on", path.display(), delivered.offset)));
     }
     done
 }
@@ -145,7 +146,7 @@ pub fn position_of_last<W: Write>(
                 last.push(piece.line_at);
             }
         }
-        from = last.first().unwrap_or(all.stretch.to);
+        from = last.first().unwrap_or(all.stretch.to.offset);
     }
     Position::at(log, from).map_err(reading)
 }

@@ -3,12 +3,13 @@
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
+use tb_shared::log::Place;
 use tb_shared::term::{Failure, Result};
 
 /// How much is collected before it is written, in bytes.
 const BUFFER: usize = 64 << 10;
 
-/// A buffer before a writer, and which of the log's offsets stand where in it.
+/// A buffer before a writer, and which of the log's places stand where in it.
 #[derive(Debug)]
 pub struct Sink<W> {
     to: W,
@@ -16,15 +17,15 @@ pub struct Sink<W> {
     /// How many bytes have gone out.
     written: u64,
     /// Where a line ends in what goes out, and in the log.
-    marks: VecDeque<(u64, u64)>,
-    delivered: u64,
+    marks: VecDeque<(u64, Place)>,
+    delivered: Place,
     closed: bool,
 }
 
 impl<W: Write> Sink<W> {
     /// Output to this writer; `closed` says that nobody reads it.
     pub fn new(to: W, closed: bool) -> Sink<W> {
-        Sink { to, buffer: vec![], written: 0, marks: VecDeque::new(), delivered: 0, closed }
+        Sink { to, buffer: vec![], written: 0, marks: VecDeque::new(), delivered: Place::default(), closed }
     }
 
     /// Whether the reader has gone away: quietly, and nothing more is delivered.
@@ -37,35 +38,36 @@ impl<W: Write> Sink<W> {
         self.written == 0 && self.buffer.is_empty()
     }
 
-    /// Begins a stretch of the log at this offset.
-    pub fn begin(&mut self, from: u64) {
+    /// Begins a stretch of the log at this place.
+    pub fn begin(&mut self, from: Place) {
         self.marks.clear();
         self.delivered = from;
     }
 
-    /// What was put here so far is all of the log up to this offset.
-    pub fn mark(&mut self, offset: u64) {
+    /// What was put here so far is all of the log up to this place.
+    pub fn mark(&mut self, place: Place) {
+        if self.closed {
+            return;
+        }
         let end = self.written + self.buffer.len() as u64;
         match self.marks.back_mut() {
-            Some(last) if last.0 == end => last.1 = offset,
-            _ => self.marks.push_back((end, offset)),
+            Some(last) if last.0 == end => last.1 = place,
+            _ => self.marks.push_back((end, place)),
         }
         self.settle();
     }
 
-    /// The offset up to which the log has gone out since [`Sink::begin`].
-    pub fn delivered(&self) -> u64 {
+    /// The place up to which the log has gone out since [`Sink::begin`].
+    pub fn delivered(&self) -> Place {
         self.delivered
     }
 
+    /// What has gone out counts, even if no more will.
     fn settle(&mut self) {
-        if self.closed {
-            return;
-        }
-        while let Some(&(end, offset)) = self.marks.front()
+        while let Some(&(end, place)) = self.marks.front()
             && end <= self.written
         {
-            self.delivered = offset;
+            self.delivered = place;
             self.marks.pop_front();
         }
     }
@@ -91,9 +93,12 @@ impl<W: Write> Sink<W> {
     /// # Errors
     /// As [`Sink::bytes`].
     pub fn flush(&mut self) -> Result<()> {
+        if self.closed {
+            return Ok(());
+        }
         let mut done = 0;
         let mut failed = None;
-        while !self.closed && done < self.buffer.len() {
+        while done < self.buffer.len() {
             match self.to.write(&self.buffer[done..]) {
                 Ok(0) => failed = Some(ErrorKind::WriteZero.into()),
                 Ok(n) => done += n,
@@ -103,14 +108,8 @@ impl<W: Write> Sink<W> {
             if let Some(e) = failed.take() {
                 self.closed = true;
                 self.written += done as u64;
-                // What has gone out by now counts, though no more will.
-                while let Some(&(end, offset)) = self.marks.front()
-                    && end <= self.written
-                {
-                    self.delivered = offset;
-                    self.marks.pop_front();
-                }
                 self.buffer.clear();
+                self.settle();
                 return quiet_or(e);
             }
         }

@@ -143,7 +143,12 @@ fn a_log_without_a_header_has_cursors_too() {
     let path = scene.foreign("x", "one\n");
     assert_eq!(scene.new_lines("x"), ["one"]);
     assert_eq!(scene.files(".cursor-"), [".cursor-x-20260725_143000--"]);
-    fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"two\n=== GATE: PASSED ===\n").unwrap();
+    fs::OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .unwrap()
+        .write_all(b"two\n=== GATE: PASSED ===\n")
+        .unwrap();
     assert_eq!(scene.new_lines("x"), ["two", "=== GATE: PASSED ==="]);
     assert_eq!(scene.log(&["--job", "x-20260725_143000", "-n", "1", "x"]).ok().lines().len(), 1);
 }

@@ -207,7 +207,10 @@ pub(crate) fn header(name: &str, job: &str, second: u32) -> Header {
         // Nobody: above every PID that the kernel gives.
         pid: i32::MAX,
         start: 1,
-        boot: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned(),
+        boot: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .unwrap_or_default()
+            .trim()
+            .to_owned(),
         pidns: 1,
         timens: 1,
         supervisors: vec![],
