@@ -5,6 +5,7 @@
 
 mod collect;
 mod dir;
+mod ended;
 mod files;
 mod job;
 mod lock;
@@ -15,6 +16,7 @@ mod state;
 
 pub use collect::{clear_pid_file, collect};
 pub use dir::{DirEntry, RunDir};
+pub use ended::ended_at;
 pub use files::{FileId, LogEnd, LogFile, PidContent, PidFile, read_log, read_pid_file};
 pub use job::{Job, Listing, Scope, find, list, of_log};
 pub use lock::{DirLock, Probe, lock_within, probe};

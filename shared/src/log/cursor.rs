@@ -26,6 +26,8 @@ struct Content {
     v: u32,
     job: String,
     id: String,
+    /// The log's file name: its cursors go with it.
+    log: String,
     /// `null` before anything was read, or after all of it was given back.
     position: Option<Position>,
 }
@@ -36,6 +38,7 @@ pub struct Cursor<'a> {
     dir: &'a RunDir,
     job: String,
     id: String,
+    log: String,
     file: String,
     searched: Searched,
 }
@@ -84,7 +87,7 @@ impl<'a> Cursor<'a> {
             known.next().map_or(by_name, |content| content.job)
         };
         let file = file_of(&job, id);
-        Ok(Cursor { dir, job, id: id.to_owned(), file, searched: Searched::default() })
+        Ok(Cursor { dir, job, id: id.to_owned(), log: log.name.file(), file, searched: Searched::default() })
     }
 
     /// Claims the next whole lines: from now on they are this reader's.
@@ -146,7 +149,8 @@ impl<'a> Cursor<'a> {
     }
 
     fn write(&self, file: &File, position: Option<Position>) -> Result<()> {
-        let content = Content { v: 1, job: self.job.clone(), id: self.id.clone(), position };
+        let content =
+            Content { v: 1, job: self.job.clone(), id: self.id.clone(), log: self.log.clone(), position };
         let written = serde_json::to_vec(&content).map_err(io::Error::other).and_then(|mut line| {
             // Never shorter than before, so that one write makes the new content whole.
             let size = usize::try_from(file.metadata()?.len()).unwrap_or(0);
@@ -200,7 +204,8 @@ pub fn unread_before(dir: &RunDir, logs: &[LogName], newest: &LogName, id: &str)
     let read_to: Vec<(LogName, u64)> = all(dir)?
         .into_iter()
         .filter(|(_, content)| content.id == id)
-        .filter_map(|(_, content)| content.position.and_then(|p| Some((p.log_name()?, p.offset))))
+        // A cursor all of whose claims were given back has begun all the same.
+        .filter_map(|(_, c)| Some((LogName::parse(&c.log)?, c.position.map_or(0, |p| p.offset))))
         .collect();
     let offset = |log: &LogName| read_to.iter().find(|(name, _)| name == log).map(|(_, offset)| *offset);
     let size = |log: &LogName| dir.stat(&log.file()).map(|s| u64::try_from(s.st_size).unwrap_or(0));
@@ -209,14 +214,16 @@ pub fn unread_before(dir: &RunDir, logs: &[LogName], newest: &LogName, id: &str)
     Ok(unread.filter(|log| size(log).is_some_and(|size| offset(log) != Some(size))).cloned().collect())
 }
 
-/// The names of the cursors of a log: they go with it.
+/// Removes the cursors whose logs are gone.
 ///
 /// # Errors
-/// When the directory cannot be read.
-pub fn cursors_of(dir: &RunDir, log: &LogName, job: Option<&str>) -> Result<Vec<String>> {
-    let file = log.file();
-    let is_its = |content: &Content| {
-        content.position.as_ref().is_some_and(|p| p.log == file) || job == Some(content.job.as_str())
-    };
-    Ok(all(dir)?.into_iter().filter(|(_, content)| is_its(content)).map(|(name, _)| name).collect())
+/// When the directory cannot be read, or a cursor cannot be removed.
+pub fn forget_cursors(dir: &RunDir) -> Result<()> {
+    for (name, content) in all(dir)? {
+        if LogName::parse(&content.log).is_some() && dir.stat(&content.log).is_none() {
+            dir.remove(&name)
+                .map_err(|e| Failure::cannot(format!("remove {}", dir.path_of(&name).display()), e))?;
+        }
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! How far a reader has come in a log, and the next stretch for it: a pure step from one position to the next.
 
 use super::lines::{Mark, Stretch};
-use crate::contract::{LogFile, LogName};
+use crate::contract::LogFile;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -248,11 +248,6 @@ impl Position {
             epoch: 0,
             mark: hex(&Mark::at(log, extent.kept_from().min(offset), offset)?.0),
         })
-    }
-
-    /// Which log it is a position in.
-    pub fn log_name(&self) -> Option<LogName> {
-        LogName::parse(&self.log)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What `tb-log` does, run as users run it. Logs are written by hand with the contract's own types; a log whose lock
 //! the test holds is a running job's.
 
+mod clean;
 mod cursors;
 mod drops;
 mod filters;
@@ -10,3 +11,5 @@ mod plain;
 mod property;
 mod readers;
 mod scene;
+mod usual;
+mod watch;
