@@ -199,17 +199,18 @@ fn whole_lines(
     let known = searched.from == from && searched.to <= size;
     let mut at = if known { searched.to.max(from) } else { from };
     let mut buffer = vec![0; CHUNK.min(usize::try_from(size.saturating_sub(at)).unwrap_or(CHUNK))];
-    while at < size && (end == from || at - from < ask.batch) {
-        let room = (size - at).min(buffer.len() as u64);
-        // A batch ends where it was asked to, if a line ends before that.
-        let want = if end > from { room.min(ask.batch - (at - from)) } else { room };
-        let have = log.file.read_at(&mut buffer[..usize::try_from(want).unwrap_or(0)], at)?;
+    while at < size {
+        let want = usize::try_from(size - at).unwrap_or(usize::MAX).min(buffer.len());
+        let have = log.file.read_at(&mut buffer[..want], at)?;
         if have == 0 {
             break;
         }
         for newline in memchr::memchr_iter(b'\n', &buffer[..have]) {
             lines += 1;
             end = at + newline as u64 + 1;
+            if end - from >= ask.batch {
+                return Ok((end, lines));
+            }
         }
         at += have as u64;
     }

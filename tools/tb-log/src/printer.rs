@@ -56,10 +56,12 @@ pub struct Printer<W> {
     pub counts: Counts,
     /// Whether each line that has gone out is delivered, or only all of them together.
     line_by_line: bool,
-    /// What was kept of the current line, and whether there was more of it.
-    line: Vec<u8>,
+    /// How much of the current line was shown, in bytes, whether there is more of it, and whether it is shown at all.
+    shown: usize,
     more: bool,
     wanted: bool,
+    /// A part of a line as it goes out.
+    scratch: Vec<u8>,
     first: bool,
     head: Option<String>,
     last_head: Option<String>,
@@ -73,9 +75,10 @@ impl<W: Write> Printer<W> {
             style,
             counts: Counts::default(),
             line_by_line,
-            line: vec![],
+            shown: 0,
             more: false,
             wanted: true,
+            scratch: vec![],
             first: true,
             head: None,
             last_head: None,
@@ -112,15 +115,14 @@ impl<W: Write> Printer<W> {
         if !self.sink.is_fresh() {
             self.sink.bytes(b"\n")?;
         }
-        let line = format!("==> {} <==\n", self.shown(head.as_bytes()));
+        let line = format!("==> {} <==\n", self.safe(&head));
         self.sink.bytes(line.as_bytes())?;
         self.last_head = Some(head);
         Ok(())
     }
 
-    fn shown(&self, bytes: &[u8]) -> String {
-        let text = String::from_utf8_lossy(bytes);
-        if self.style.form == Form::Visible { visible(&text).into_owned() } else { text.into_owned() }
+    fn safe(&self, text: &str) -> String {
+        if self.style.form == Form::Visible { visible(text).into_owned() } else { text.to_owned() }
     }
 
     /// Takes the next piece of a line in.
@@ -129,33 +131,21 @@ impl<W: Write> Printer<W> {
     /// When it cannot be written.
     pub fn piece(&mut self, piece: &Piece<'_>) -> Result<()> {
         if piece.begins {
-            self.line.clear();
-            self.more = false;
+            (self.shown, self.more) = (0, false);
             self.wanted = self.wants(piece.bytes);
-            if self.wanted && piece.late && !self.is_json() {
-                self.late_head();
+            if self.wanted {
+                self.begin_line(piece.late)?;
             }
         }
         if self.wanted {
-            self.print_head()?;
-            let passed_on = self.style.max_line.is_none() && self.style.form == Form::Bytes;
-            if passed_on {
-                self.sink.bytes(piece.bytes)?;
-            } else {
-                self.collect(piece.bytes);
-            }
+            let room = self.style.max_line.map_or(usize::MAX, |max| max.saturating_sub(self.shown));
+            let keep = if self.more { 0 } else { char_floor(piece.bytes, room) };
+            self.shown += keep;
+            self.more |= keep < piece.bytes.len();
+            self.part(&piece.bytes[..keep], piece.ends)?;
             if piece.ends {
-                if passed_on {
-                    self.sink.bytes(b"\n")?;
-                } else {
-                    self.print_line()?;
-                }
+                self.end_line()?;
                 self.counts.late += u64::from(piece.late);
-            } else if self.style.max_line.is_none() && self.style.form == Form::Visible {
-                // A long line goes to the terminal in parts.
-                let part = self.shown(&self.line);
-                self.line.clear();
-                self.sink.bytes(part.as_bytes())?;
             }
         }
         if piece.ends {
@@ -167,6 +157,43 @@ impl<W: Write> Printer<W> {
         Ok(())
     }
 
+    fn begin_line(&mut self, late: bool) -> Result<()> {
+        if self.is_json() {
+            let first = std::mem::take(&mut self.first);
+            return self.sink.bytes(if first { b"\"" } else { b",\"" });
+        }
+        if late {
+            self.late_head();
+        }
+        self.print_head()
+    }
+
+    /// Shows a part of a line; no character is cut in two by its ends.
+    fn part(&mut self, bytes: &[u8], last: bool) -> Result<()> {
+        match self.style.form {
+            Form::Bytes => self.sink.bytes(bytes),
+            Form::Visible => {
+                let bytes = if last { bytes.strip_suffix(b"\r").unwrap_or(bytes) } else { bytes };
+                let text = visible(&String::from_utf8_lossy(bytes)).into_owned();
+                self.sink.bytes(text.as_bytes())
+            }
+            Form::Json => {
+                self.scratch.clear();
+                serde_json::to_writer(&mut self.scratch, &String::from_utf8_lossy(bytes)).map_err(as_json)?;
+                // Its parts stand between the same quotes.
+                self.sink.bytes(&self.scratch[1..self.scratch.len() - 1])
+            }
+        }
+    }
+
+    fn end_line(&mut self) -> Result<()> {
+        if self.more {
+            self.counts.clipped += 1;
+            self.sink.bytes("…".as_bytes())?;
+        }
+        self.sink.bytes(if self.is_json() { b"\"" } else { b"\n" })
+    }
+
     fn late_head(&mut self) {
         let name = self.head.take().or_else(|| self.last_head.clone());
         const LATE: &str = "written after the end";
@@ -176,35 +203,6 @@ impl<W: Write> Printer<W> {
             None => LATE.to_owned(),
         };
         self.head_if_any(Some(head));
-    }
-
-    fn collect(&mut self, bytes: &[u8]) {
-        let room = self.style.max_line.map_or(usize::MAX, |max| max.saturating_sub(self.line.len()));
-        let keep = if self.more { 0 } else { char_floor(bytes, room) };
-        self.line.extend(&bytes[..keep]);
-        self.more |= keep < bytes.len();
-    }
-
-    fn print_line(&mut self) -> Result<()> {
-        self.counts.clipped += u64::from(self.more);
-        let more = if self.more { "…" } else { "" };
-        match self.style.form {
-            Form::Bytes => self.sink.bytes(&self.line)?,
-            Form::Visible => {
-                let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
-                let text = self.shown(line);
-                self.sink.bytes(text.as_bytes())?;
-            }
-            Form::Json => {
-                if !std::mem::take(&mut self.first) {
-                    self.sink.bytes(b",")?;
-                }
-                let text = format!("{}{more}", String::from_utf8_lossy(&self.line));
-                return self.sink.bytes(&json(&text)?);
-            }
-        }
-        self.sink.bytes(more.as_bytes())?;
-        self.sink.bytes(b"\n")
     }
 
     /// Begins the object of a run, up to its lines, which then come one by one: however many, they are never held
@@ -233,5 +231,9 @@ impl<W: Write> Printer<W> {
 }
 
 fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
-    serde_json::to_vec(value).map_err(|e| Failure::cannot("write the answer as JSON", e))
+    serde_json::to_vec(value).map_err(as_json)
+}
+
+fn as_json(e: serde_json::Error) -> Failure {
+    Failure::cannot("write the answer as JSON", e)
 }

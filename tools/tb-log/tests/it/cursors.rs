@@ -138,6 +138,31 @@ fn a_truncated_log_is_read_again_from_its_beginning_and_said_to_be() {
 }
 
 #[test]
+fn a_job_that_truncates_its_own_log_loses_no_later_line() {
+    let scene = Scene::new();
+    let script = "echo one; mkfifo go on; echo ready > ready; read line < go; echo two > /dev/stderr; echo three; \
+                  echo again > ready; read line < on; echo four";
+    let args = ["--name", "t", "--", "sh", "-c", script];
+    start(&mut scene.tool("tb-launch", &args)).done().ok();
+    let ready = |text: &str| {
+        let path = scene.dir().join("ready");
+        until("the job is ready", || fs::read_to_string(&path).ok().filter(|t| t == text));
+    };
+    ready("ready\n");
+    assert_eq!(scene.new_lines("t"), ["one"]);
+    fs::write(scene.dir().join("go"), "\n").unwrap();
+    ready("again\n");
+    let json = scene.new_json("t");
+    assert_eq!(json["lines"], serde_json::json!(["two", "three"]));
+    assert_eq!((&json["truncated"], &json["status"]), (&true.into(), &"RUNNING".into()));
+    fs::write(scene.dir().join("on"), "\n").unwrap();
+    let over = start(&mut scene.tool("tb-wait", &["t"])).done();
+    assert_eq!(over.code, Some(0), "{}", over.err);
+    assert_eq!(scene.new_lines("t"), ["four"]);
+    assert_eq!(scene.files(".cursor-").len(), 1);
+}
+
+#[test]
 fn a_log_without_a_header_has_cursors_too() {
     let scene = Scene::new();
     let path = scene.foreign("x", "one\n");
