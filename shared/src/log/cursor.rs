@@ -2,6 +2,7 @@
 //! (CONTRACT.md §8). A stretch is claimed under the file's lock and read when the lock is dropped: no line goes to two
 //! of them, and a slow one holds up nobody.
 
+use super::lines::Reader;
 use super::position::{Ask, Claim, Place, Position, Searched, next_claim};
 use crate::contract::{DirEntry, LogFile, LogName, RunDir, lock_within};
 use crate::term::{Failure, Result};
@@ -19,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const SIZE_MAX: u64 = 4096;
 /// The longest job's part of a cursor's file name, in bytes.
 const KEY_MAX: usize = 160;
+/// What is looked at of a line at once, in bytes.
+const CHUNK: usize = 64 << 10;
 
 /// A cursor file's content: one line of JSON, padded with spaces, so that it is written over in one write.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -124,15 +127,15 @@ impl<'a> Cursor<'a> {
 
     /// Opens and locks the cursor's file, creating it where there is none, and reads it.
     fn lock(&self) -> Result<(File, Option<Position>)> {
-        let path = self.dir.path_of(&self.file);
-        let doing = || format!("lock the cursor {}", path.display());
         // Logs are removed with their cursors: a file that lost its name meanwhile is nobody's cursor.
         for _ in 0..100 {
             let Some((file, stat)) = self.dir.open_file(&self.file, OFlags::RDWR | OFlags::CREATE)? else {
                 continue;
             };
-            if !lock_within(&file, PATIENCE).map_err(|e| Failure::cannot(doing(), e))? {
-                return Err(Failure::cannot(doing(), "another reader has held it for 10 s")
+            if !lock_within(&file, PATIENCE).map_err(|e| self.cannot("lock", e))? {
+                let path = self.dir.path_of(&self.file);
+                return Err(self
+                    .cannot("lock", "another reader has held it for 10 s")
                     .hint(format!("see who: fuser {}", path.display())));
             }
             if self
@@ -142,10 +145,14 @@ impl<'a> Cursor<'a> {
             {
                 continue;
             }
-            let content = read(&file).map_err(|e| Failure::cannot(doing(), e))?;
+            let content = read(&file).map_err(|e| self.cannot("read", e))?;
             return Ok((file, content.and_then(|c| c.position)));
         }
-        Err(Failure::cannot(doing(), "it is being removed again and again").hint("try again"))
+        Err(self.cannot("lock", "it is being removed again and again").hint("try again"))
+    }
+
+    fn cannot(&self, verb: &str, cause: impl std::fmt::Display) -> Failure {
+        Failure::cannot(format!("{verb} the cursor {}", self.dir.path_of(&self.file).display()), cause)
     }
 
     fn write(&self, file: &File, position: Option<Position>) -> Result<()> {
@@ -158,9 +165,7 @@ impl<'a> Cursor<'a> {
             line.push(b'\n');
             file.write_all_at(&line, 0)
         });
-        written.map_err(|e| {
-            Failure::cannot(format!("write the cursor {}", self.dir.path_of(&self.file).display()), e)
-        })
+        written.map_err(|e| self.cannot("write", e))
     }
 }
 
@@ -212,6 +217,32 @@ pub fn unread_before(dir: &RunDir, logs: &[LogName], newest: &LogName, id: &str)
     let begun = older.iter().position(|log| offset(log).is_some());
     let unread = older.into_iter().skip(begun.unwrap_or(usize::MAX));
     Ok(unread.filter(|log| size(log).is_some_and(|size| offset(log) != Some(size))).cloned().collect())
+}
+
+/// How many lines of a log the readers of this id have not been given, without those that were dropped. A last line
+/// without a newline counts.
+///
+/// # Errors
+/// When the log or the cursor cannot be read.
+pub fn unread_lines(dir: &RunDir, log: &LogFile, id: &str) -> Result<u64> {
+    let cursor = Cursor::of(dir, log, id)?;
+    let position = match dir.open_file(&cursor.file, OFlags::RDONLY)? {
+        Some((file, _)) => read(&file).map_err(|e| cursor.cannot("read", e))?.and_then(|c| c.position),
+        None => None,
+    };
+    let count = || {
+        let ask = Ask { over: true, limit: u64::MAX, batch: u64::MAX };
+        let claim = next_claim(log, position.as_ref(), ask, &mut Searched::default())?;
+        let mut reader = Reader::new(log, &claim.stretch, CHUNK)?;
+        let mut lines = 0;
+        while let Some(piece) = reader.next()? {
+            lines += u64::from(piece.ends);
+        }
+        Ok(lines)
+    };
+    count().map_err(|e: io::Error| {
+        Failure::cannot(format!("read {}", dir.path_of(&log.name.file()).display()), e)
+    })
 }
 
 /// Removes the cursors whose logs are gone.

@@ -101,7 +101,7 @@ impl Watch {
         let mut next =
             |there: bool| if there { seen.next().unwrap_or(PollFlags::empty()) } else { PollFlags::empty() };
         let interrupted = !next(interrupt.is_some()).is_empty();
-        let closed = next(reader.is_some()).intersects(PollFlags::ERR | PollFlags::NVAL);
+        let closed = next(reader.is_some()).intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
         let noticed = !next(self.inotify.is_some()).is_empty();
         let ended = seen.any(|flags| !flags.is_empty());
         let only_grown = noticed && self.drain();
