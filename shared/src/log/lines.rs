@@ -2,14 +2,13 @@
 
 use super::position::Place;
 use crate::contract::{LogFile, Role};
-use std::collections::VecDeque;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 /// How much is read at once, in bytes.
-const CHUNK: usize = 128 << 10;
+pub(super) const CHUNK: usize = 128 << 10;
 /// How much of a line that begins like a record is kept until it is known whether it is one, in bytes.
-const RECORD_MAX: usize = 1 << 20;
+pub(super) const RECORD_MAX: usize = 1 << 20;
 /// How much of a log is recalled to notice that it was truncated and written anew, in bytes.
 const MARK: u64 = 32;
 
@@ -38,7 +37,7 @@ impl Mark {
 }
 
 /// Reads until the buffer is full or the file ends; says how much there was.
-fn read_full(log: &LogFile, buffer: &mut [u8], from: u64) -> io::Result<usize> {
+pub(super) fn read_full(log: &LogFile, buffer: &mut [u8], from: u64) -> io::Result<usize> {
     let mut have = 0;
     while have < buffer.len() {
         match log.file.read_at(&mut buffer[have..], from + have as u64) {
@@ -277,76 +276,33 @@ pub fn char_floor(bytes: &[u8], n: usize) -> usize {
     }
 }
 
-/// Where the last `n` lines of a log's output begin, looked for from its end backwards.
-///
-/// # Errors
-/// When the log cannot be read.
-pub fn last_lines(log: &LogFile, n: usize) -> io::Result<u64> {
-    let first = log.extent()?.kept_from();
-    let size = log.file.metadata()?.len();
-    if n == 0 {
-        return Ok(size);
+#[cfg(test)]
+mod tests {
+    use super::char_floor;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_cut_moves_before_a_character_that_it_would_divide() {
+        let text = "aé€😀z".as_bytes();
+        let cuts: Vec<usize> = (1..=text.len()).map(|n| char_floor(text, n)).collect();
+        assert_eq!(cuts, [1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11]);
+        // What is no text is cut anywhere, and something always is.
+        assert_eq!(char_floor(b"\x80\x80\x80\x80\x80", 3), 3);
+        assert_eq!(char_floor("€".as_bytes(), 1), 1);
     }
-    let footer_at = log.end.footer.as_ref().map(|(_, at)| *at);
-    let (mut found, mut line_end, mut at) = (0, size, size);
-    let mut buffer = vec![0; CHUNK];
-    while at > first {
-        let want = usize::try_from(at - first).unwrap_or(usize::MAX).min(CHUNK);
-        let base = at - want as u64;
-        let have = read_full(log, &mut buffer[..want], base)?;
-        for newline in memchr::memrchr_iter(b'\n', &buffer[..have]) {
-            let begin = base + newline as u64 + 1;
-            // A newline at the very end ends the last line and begins no other.
-            if begin < size {
-                found += usize::from(is_output(log, begin, line_end, footer_at)?);
-                if found == n {
-                    return Ok(begin);
-                }
+
+    proptest! {
+        #[test]
+        fn parts_of_text_are_text(text in "\\PC{0,40}", n in 4..20usize) {
+            let mut rest = text.as_bytes();
+            let mut parts = String::new();
+            while !rest.is_empty() {
+                let (part, next) = rest.split_at(char_floor(rest, n));
+                prop_assert!(!part.is_empty());
+                parts.push_str(std::str::from_utf8(part).expect("whole characters"));
+                rest = next;
             }
-            line_end = begin - 1;
+            prop_assert_eq!(parts, text);
         }
-        at = base;
-    }
-    Ok(first.min(size))
-}
-
-/// Whether the line between these offsets is output.
-fn is_output(log: &LogFile, begin: u64, end: u64, footer_at: Option<u64>) -> io::Result<bool> {
-    let mut line = vec![0; usize::try_from(end - begin).unwrap_or(usize::MAX).min(8)];
-    read_full(log, &mut line, begin)?;
-    if line != b"=== GATE" || end - begin > RECORD_MAX as u64 {
-        return Ok(true);
-    }
-    line.resize(usize::try_from(end - begin).unwrap_or(0), 0);
-    read_full(log, &mut line, begin)?;
-    Ok(log.role(&line, footer_at.is_some_and(|at| begin > at)) == Role::Output)
-}
-
-/// Recalls the offsets of the last lines that were shown: `n` of them, whatever the log's size.
-#[derive(Debug)]
-pub struct LastOffsets {
-    n: usize,
-    offsets: VecDeque<u64>,
-}
-
-impl LastOffsets {
-    /// Recalls this many.
-    pub fn new(n: usize) -> LastOffsets {
-        LastOffsets { n, offsets: VecDeque::new() }
-    }
-
-    /// Takes the next offset in.
-    pub fn push(&mut self, offset: u64) {
-        if self.offsets.len() == self.n {
-            self.offsets.pop_front();
-        }
-        if self.n > 0 {
-            self.offsets.push_back(offset);
-        }
-    }
-
-    /// The oldest of those that are recalled.
-    pub fn first(&self) -> Option<u64> {
-        self.offsets.front().copied()
     }
 }

@@ -19,7 +19,9 @@ over. What could not be written (`| head`) comes again, unless another reader ha
 that is killed has had its lines: the log still holds them.
 
 A line is shown whole unless --max-line says otherwise; with --json 64K of it. Lines of the tools themselves (header,
-footer) are no output; phases are. What is written after a job's end is shown as such.
+footer) are no output; phases are. What is written after a job's end is shown as such. Memory does not grow with a log
+or its lines, but --filter holds a line as a whole. With --json each run is one object, whose lines are written as they
+are read; several are then followed one after the other.
 
 A job that opens /dev/stderr or /dev/stdout with `>` cuts its own log: reading begins again at the log's beginning and
 says so. It is noticed by the header that is gone or by other bytes where the last line was.

@@ -88,7 +88,9 @@ fn changes(
         }
         let report: Report = crate::report(cli, context, job)?;
         let headline = report.headline();
-        if told.get(&report.name) == Some(&headline) {
+        // For how long a job has been idle changes with every look: that it is idle is said once.
+        let news = headline.split_once(" (idle ").map_or(headline.as_str(), |(state, _)| state).to_owned();
+        if told.get(&report.name) == Some(&news) {
             continue;
         }
         if cli.common.json {
@@ -99,7 +101,7 @@ fn changes(
                 format!("[{clock}] {name}: {} {}", out.paint(report.colour(), &headline), report.remark());
             out.line(line.trim_end())?;
         }
-        told.insert(report.name, headline);
+        told.insert(report.name, news);
     }
     Ok(term::worst(codes))
 }

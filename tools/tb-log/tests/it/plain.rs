@@ -110,6 +110,9 @@ fn t29_t30_t31_owners_do_not_read_each_others_jobs() {
         let done = scene.log(args);
         assert_eq!((done.code, done.text()), (Some(4), ""), "{args:?}");
     }
+    let list = |args: &[&str]| start(&mut scene.tool("tb-status", args)).done().text().to_owned();
+    assert_eq!(list(&["--names", "--owner", "me"]), "a.py\n");
+    assert_eq!(list(&["--names"]), "b.py\n");
     let both = scene.log(&["--all-owners", "--json", "a.py", "b.py"]).ok();
     let ids: Vec<serde_json::Value> = both
         .lines()
