@@ -68,6 +68,8 @@ pub fn read<W: Write>(
             break;
         }
     }
+    // A head without lines under it is waiting, too.
+    printer.sink.flush()?;
     Ok(saw_footer)
 }
 

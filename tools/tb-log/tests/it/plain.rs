@@ -80,6 +80,7 @@ fn several_names_come_under_heads() {
     run.write("b\n");
     let done = scene.log(&["a.py", "b.py"]).ok();
     assert_eq!(done.text(), "==> a.py <==\n\n==> b.py <==\nb\n");
+    assert_eq!(scene.log(&["b.py", "a.py"]).ok().text(), "==> b.py <==\nb\n\n==> a.py <==\n");
 }
 
 #[test]
