@@ -84,10 +84,8 @@ impl<'a> Cursor<'a> {
             job.to_owned()
         } else {
             let here = log.name.file();
-            let known = all(dir)?.into_iter().map(|(_, content)| content);
-            let mut known =
-                known.filter(|c| c.id == id && c.position.as_ref().is_some_and(|p| p.log == here));
-            known.next().map_or(by_name, |content| content.job)
+            let mut known = cursors(dir, Some(id))?.into_iter().map(|(_, content)| content);
+            known.find(|content| content.log == here).map_or(by_name, |content| content.job)
         };
         let file = file_of(&job, id);
         Ok(Cursor { dir, job, id: id.to_owned(), log: log.name.file(), file, searched: Searched::default() })
@@ -181,13 +179,16 @@ fn read(file: &File) -> io::Result<Option<Content>> {
     })
 }
 
-/// All cursors of the directory, with their files' names. What is no cursor is left out.
-fn all(dir: &RunDir) -> Result<Vec<(String, Content)>> {
+/// The cursors of the directory, of this id if one is given, with their files' names. What is no cursor is left out.
+fn cursors(dir: &RunDir, id: Option<&str>) -> Result<Vec<(String, Content)>> {
     let mut cursors = Vec::new();
+    let end = id.map(|id| format!("-{id}")).unwrap_or_default();
     for entry in dir.entries()? {
         if let DirEntry::Cursor(name) = entry
+            && name.ends_with(&end)
             && let Ok(Some((file, _))) = dir.open_file(&name, OFlags::RDONLY)
             && let Ok(Some(content)) = read(&file)
+            && id.is_none_or(|id| content.id == id)
         {
             cursors.push((name, content));
         }
@@ -206,9 +207,8 @@ pub fn unread_before(dir: &RunDir, logs: &[LogName], newest: &LogName, id: &str)
         return Ok(vec![]);
     }
     older.sort_by_key(|l| l.order());
-    let read_to: Vec<(LogName, u64)> = all(dir)?
+    let read_to: Vec<(LogName, u64)> = cursors(dir, Some(id))?
         .into_iter()
-        .filter(|(_, content)| content.id == id)
         // A cursor all of whose claims were given back has begun all the same.
         .filter_map(|(_, c)| Some((LogName::parse(&c.log)?, c.position.map_or(0, |p| p.offset))))
         .collect();
@@ -250,7 +250,7 @@ pub fn unread_lines(dir: &RunDir, log: &LogFile, id: &str) -> Result<u64> {
 /// # Errors
 /// When the directory cannot be read, or a cursor cannot be removed.
 pub fn forget_cursors(dir: &RunDir) -> Result<()> {
-    for (name, content) in all(dir)? {
+    for (name, content) in cursors(dir, None)? {
         if LogName::parse(&content.log).is_some() && dir.stat(&content.log).is_none() {
             dir.remove(&name)
                 .map_err(|e| Failure::cannot(format!("remove {}", dir.path_of(&name).display()), e))?;
