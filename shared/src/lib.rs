@@ -10,4 +10,5 @@ pub mod supervise;
 pub mod sweep;
 pub mod sys;
 pub mod term;
+pub mod usual;
 pub mod wait;

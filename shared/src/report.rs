@@ -114,7 +114,7 @@ struct Extra {
 pub struct Depth {
     /// How many last lines.
     pub lines: usize,
-    /// Whether processes are counted and measured.
+    /// Whether processes are counted and measured, and what is usual is looked up for a job that is over, too.
     pub processes: bool,
 }
 
@@ -180,6 +180,8 @@ impl Report {
             extra.notes.extend(cause.map(|cause| format!("cannot record: {cause}")));
         }
 
+        let usual = if running || depth.processes { crate::usual::usual_seconds(dir, job) } else { None };
+        let dropped_lines = job.log.as_ref().and_then(|l| l.extent().ok()).map(|extent| extent.lines_gone());
         let elapsed = match footer {
             Some(footer) => footer.elapsed_seconds,
             None if running => started.map(|t| Timestamp::now().duration_since(t).as_secs_f64().max(0.0)),
@@ -211,7 +213,7 @@ impl Report {
             started_at: started.map(rfc3339),
             finished_at: footer.and_then(|f| f.finished_at.clone()),
             elapsed_seconds: elapsed.map(thousandths),
-            expected_seconds: None,
+            expected_seconds: usual.map(thousandths),
             current_phase: phase,
             percent: progress.percent,
             last_test: progress.last_test,
@@ -227,7 +229,7 @@ impl Report {
             survivors: footer.map(|f| f.survivors.clone()),
             log_file: job.log.as_ref().map(|l| dir.path_of(&l.name.file()).to_string_lossy().into_owned()),
             log_bytes: job.log.as_ref().map(|l| l.id.size),
-            dropped_lines: None,
+            dropped_lines,
             truncated: footer.map(|f| f.truncated),
             pid_file: job
                 .pid_file
@@ -304,8 +306,15 @@ impl Report {
                     human_duration(Duration::try_from_secs_f64(s).unwrap_or_default())
                 )
             }));
+            parts.extend(self.outlook());
         }
         parts.join(", ")
+    }
+
+    /// How a running job stands to what is usual for it.
+    pub fn outlook(&self) -> Option<String> {
+        let (elapsed, usual) = self.elapsed_seconds.zip(self.expected_seconds)?;
+        (self.status == "RUNNING").then(|| crate::usual::outlook(elapsed, usual))
     }
 
     /// What a person should know besides.

@@ -165,16 +165,9 @@ impl Wait<'_> {
         let before = job.handles.len();
         job.handles.retain(|h| !h.has_ended());
         if job.handles.len() != before || (job.handles.is_empty() && !job.watched) {
-            let mut idents: Vec<Ident> = supervise::supervisors(&found);
-            idents.extend(found.leader().filter(|_| !found.is_foreign()));
-            if found.is_foreign()
-                && let Some(pid) = found.pid()
-            {
-                idents.extend(crate::process::read_stat(pid).map(|s| Ident { pid, start: s.start }));
-            }
             let had = job.handles.len();
             job.handles.clear();
-            for ident in idents {
+            for ident in announcers(&found) {
                 job.handles.extend(Handle::open(ident).ok().flatten().filter(|h| !h.has_ended()));
             }
             *again |= before == 0 && !job.handles.is_empty();
@@ -247,10 +240,26 @@ impl Wait<'_> {
             let Some(found) = self.context.find(&job.name)? else { continue };
             let report = Report::of(dir, &self.context.here, &found, Depth { lines: 15, processes: false })?;
             let elapsed = job.started.elapsed().as_secs();
-            say_plain(&format!("[{clock}] {}: {} [{elapsed}s elapsed]", job.name, report.headline()));
+            let outlook = report.outlook().map(|o| format!(", {o}")).unwrap_or_default();
+            say_plain(&format!(
+                "[{clock}] {}: {} [{elapsed}s elapsed]{outlook}",
+                job.name,
+                report.headline()
+            ));
         }
         Ok(())
     }
+}
+
+/// The processes whose end may be the job's: its supervisors and its leader.
+pub(crate) fn announcers(job: &Job) -> Vec<Ident> {
+    let mut idents = supervise::supervisors(job);
+    if !job.is_foreign() {
+        idents.extend(job.leader());
+    } else if let Some(pid) = job.pid() {
+        idents.extend(crate::process::read_stat(pid).map(|s| Ident { pid, start: s.start }));
+    }
+    idents
 }
 
 fn elapsed(job: &Job) -> Duration {
@@ -279,6 +288,14 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
+    /// Hears Ctrl-C from now on.
+    ///
+    /// # Errors
+    /// When it cannot be heard.
+    pub fn ctrl_c() -> Result<Interrupt> {
+        Interrupt::on(&[libc::SIGINT])
+    }
+
     /// Hears these signals from now on.
     ///
     /// # Errors

@@ -157,8 +157,9 @@ const FOOTER_WINDOW: u64 = 1 << 20;
 const FIRST_LOOK: u64 = 8 << 10;
 /// How far back a headerless log's marker is searched, in bytes.
 const MARKER_WINDOW: u64 = 64 << 10;
-/// The largest header, in bytes.
-const HEADER_MAX: usize = 16 << 10;
+/// How much is read in search of the header's end: it has at most 16 KiB, but one that makes room for drops is filled
+/// up to a block, which may have 64.
+const HEADER_LOOKS: [usize; 3] = [2 << 10, 8 << 10, 80 << 10];
 
 /// What the end of a log says.
 #[derive(Clone, Debug, Default)]
@@ -223,17 +224,21 @@ pub fn read_log(dir: &RunDir, name: &LogName) -> Result<Option<LogFile>> {
 
 /// The header line at the beginning of a log and its length.
 fn read_header(file: &File) -> std::io::Result<(Option<Header>, u64)> {
-    let mut bytes = vec![0; 2048];
-    let mut have = file.read_at(&mut bytes, 0)?;
-    // A log that begins otherwise needs no second look.
-    if !bytes[..have].starts_with(b"=== GATE LAUNCH: ") {
-        return Ok((None, 0));
+    let mut bytes = Vec::new();
+    let mut end = None;
+    for look in HEADER_LOOKS {
+        bytes.resize(look, 0);
+        let have = file.read_at(&mut bytes, 0)?;
+        // A log that begins otherwise needs no second look.
+        if !bytes[..have].starts_with(b"=== GATE LAUNCH: ") {
+            return Ok((None, 0));
+        }
+        end = memchr::memchr(b'\n', &bytes[..have]);
+        if end.is_some() || have < look {
+            break;
+        }
     }
-    if memchr::memchr(b'\n', &bytes[..have]).is_none() {
-        bytes.resize(HEADER_MAX, 0);
-        have = file.read_at(&mut bytes, 0)?;
-    }
-    let Some(end) = memchr::memchr(b'\n', &bytes[..have]) else { return Ok((None, 0)) };
+    let Some(end) = end else { return Ok((None, 0)) };
     match line_kind(&bytes[..end]) {
         Line::Launch(json) => Ok((serde_json::from_slice(json).ok(), end as u64 + 1)),
         _ => Ok((None, 0)),
@@ -334,7 +339,7 @@ impl LogFile {
 
     /// Whether a footer is this log's: of the header's job; or, where the log lost its header, one that says
     /// so itself and whose name leads to this log.
-    fn is_ours(&self, job: Option<&str>, footer: &Footer) -> bool {
+    pub(super) fn is_ours(&self, job: Option<&str>, footer: &Footer) -> bool {
         match job {
             Some(job) => footer.job == job,
             None => {

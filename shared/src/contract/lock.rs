@@ -43,6 +43,33 @@ pub fn probe(file: &File) -> std::io::Result<Probe> {
     }
 }
 
+/// Takes the exclusive lock of an open file, asleep in the kernel; false when it could not be had in this time.
+///
+/// # Errors
+/// When the file system does not lock.
+pub fn lock_within(file: &File, patience: Duration) -> std::io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => return Ok(true),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(e)) => return Err(e),
+    }
+    let started = Instant::now();
+    // The alarm interrupts the blocking call; it repeats, so that one that fires before the call has begun does not
+    // leave it asleep for ever.
+    let _alarm = sys::Alarm::every(Duration::from_millis(250));
+    loop {
+        match file.lock() {
+            Ok(()) => return Ok(true),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {
+                if started.elapsed() >= patience {
+                    return Ok(false);
+                }
+            }
+            Err(e) => return Err(e),
+        }
+    }
+}
+
 impl DirLock {
     /// Takes the lock, waiting at most 10 s, asleep in the kernel.
     ///
@@ -54,26 +81,11 @@ impl DirLock {
         let Some((file, _)) = dir.open_file(LOCK_FILE, OFlags::RDWR | OFlags::CREATE)? else {
             return Err(Failure::cannot(doing, "the run directory is gone"));
         };
-        match file.try_lock() {
-            Ok(()) => return Ok(DirLock { file }),
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(e)) => return Err(Failure::cannot(doing, e).hint(NO_LOCKS)),
-        }
-        let started = Instant::now();
-        // The alarm interrupts the blocking call; it repeats, so that one that fires before the call has
-        // begun does not leave it asleep for ever.
-        let _alarm = sys::Alarm::every(Duration::from_millis(250));
-        loop {
-            match file.lock() {
-                Ok(()) => return Ok(DirLock { file }),
-                Err(e) if e.kind() == ErrorKind::Interrupted => {
-                    if started.elapsed() >= PATIENCE {
-                        return Err(Failure::cannot(doing, "another tool has held it for 10 s")
-                            .hint(format!("see who: fuser {}", path.display())));
-                    }
-                }
-                Err(e) => return Err(Failure::cannot(doing, e).hint(NO_LOCKS)),
-            }
+        match lock_within(&file, PATIENCE) {
+            Ok(true) => Ok(DirLock { file }),
+            Ok(false) => Err(Failure::cannot(doing, "another tool has held it for 10 s")
+                .hint(format!("see who: fuser {}", path.display()))),
+            Err(e) => Err(Failure::cannot(doing, e).hint(NO_LOCKS)),
         }
     }
 

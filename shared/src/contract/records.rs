@@ -133,6 +133,54 @@ impl Header {
     pub fn line(&self) -> Vec<u8> {
         record(LAUNCH, self)
     }
+
+    /// The header and the [`Dropped`] line of a log whose oldest output may be given back to the disk: together they
+    /// fill whole blocks, so that what follows can be punched out up to any block. The room is made by spaces
+    /// behind the header's object.
+    pub fn block(&self, block: usize, dropped: &Dropped) -> Vec<u8> {
+        let line = self.line();
+        let size = (line.len() + Dropped::LEN).next_multiple_of(block.max(1));
+        let mut bytes = Vec::with_capacity(size);
+        bytes.extend(&line[..line.len() - END.len() - 1]);
+        bytes.resize(size - Dropped::LEN - END.len() - 1, b' ');
+        bytes.extend(END);
+        bytes.push(b'\n');
+        bytes.extend(dropped.line());
+        bytes
+    }
+}
+
+/// How much of the oldest output was given back to the disk: a line of fixed width right behind the header, so that
+/// it can be written over, each time before a hole is punched. Offsets stay: between this line and `until` there is
+/// nothing (NUL bytes, once the hole is there), and a reader who has read of it looks at this line again afterwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dropped {
+    /// How many lines, from the beginning of the output: newlines between this line and `until`.
+    pub lines: u64,
+    /// How many bytes they had.
+    pub bytes: u64,
+    /// The offset in the log at which the first line begins that was kept.
+    pub until: u64,
+}
+
+impl Dropped {
+    /// The length of the line, with its newline: three numbers of 20 digits fit.
+    pub const LEN: usize = 128;
+
+    /// The line that is written.
+    pub fn line(&self) -> Vec<u8> {
+        let mut line = record(DROPPED, self);
+        line.truncate(line.len() - END.len() - 1);
+        line.resize(Dropped::LEN - END.len() - 1, b' ');
+        line.extend(END);
+        line.push(b'\n');
+        line
+    }
+
+    /// Reads the object of such a line.
+    pub fn parse(json: &[u8]) -> Option<Dropped> {
+        serde_json::from_slice(json).ok()
+    }
 }
 
 /// How a job ended.
@@ -507,6 +555,34 @@ mod tests {
         h.set_command(&[OsString::from_vec(b"a\xff".to_vec())], std::path::Path::new("/p"));
         assert_eq!(h.command, ["a\u{fffd}"]);
         assert!(h.lossy && !h.command_truncated);
+    }
+
+    #[test]
+    fn t20_the_dropped_line_has_one_width_and_comes_back() {
+        let most = Dropped { lines: u64::MAX, bytes: u64::MAX, until: u64::MAX };
+        for dropped in [Dropped::default(), Dropped { lines: 7, bytes: 70, until: 8192 }, most] {
+            let line = dropped.line();
+            assert_eq!(line.len(), Dropped::LEN);
+            match line_kind(line.strip_suffix(b"\n").unwrap()) {
+                Line::Dropped(json) => assert_eq!(Dropped::parse(json), Some(dropped)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn t20_a_header_that_may_drop_fills_whole_blocks() {
+        let mut h = header();
+        for length in [0, 1, 3000, 3500, 4000] {
+            h.cwd = "x".repeat(length);
+            let dropped = Dropped { lines: 0, bytes: 0, until: 4096 };
+            let block = h.block(4096, &dropped);
+            assert_eq!(block.len() % 4096, 0, "{length}");
+            let lines: Vec<&[u8]> = block.split(|&b| b == b'\n').collect();
+            assert_eq!(serde_json::from_slice::<Header>(body(line_kind(lines[0]))).unwrap(), h);
+            assert_eq!([lines[1], b"\n"].concat(), dropped.line());
+            assert_eq!(lines[2..], [b""]);
+        }
     }
 
     proptest! {

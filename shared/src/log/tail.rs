@@ -27,7 +27,7 @@ pub struct Tail {
 /// # Errors
 /// When the log cannot be read.
 pub fn tail(log: &LogFile, n: usize) -> io::Result<Tail> {
-    let (from, to) = (log.header_len, log.output_end());
+    let (from, to) = (log.extent()?.kept_from(), log.output_end());
     let mut window = FIRST_LOOK.max((n as u64).saturating_mul(128)).min(WINDOW);
     loop {
         let begin = to.saturating_sub(window).max(from.min(to));

@@ -5,6 +5,7 @@ use super::hook::Trouble;
 use crate::contract::{
     DirEntry, Footer, Header, LogName, RunDir, Stem, Stopping, hook_line, now, read_log, stamp,
 };
+use crate::log::unread_lines;
 use crate::process::FileRef;
 use jiff::Timestamp;
 use rustix::fs::{OFlags, fstat};
@@ -261,7 +262,7 @@ impl Record {
 
     /// Gives the files up: their locks are free when this returns, as far as this process holds them.
     pub(super) fn close(self) -> Closed {
-        Closed { dir: self.dir, log_name: self.log_name }
+        Closed { dir: self.dir, log_name: self.log_name, owner: self.header.owner }
     }
 
     /// Makes the record last: after waiters were woken, not before.
@@ -295,6 +296,7 @@ pub(super) fn new_pid(job: &str) -> String {
 pub(super) struct Closed {
     dir: RunDir,
     log_name: LogName,
+    owner: Option<String>,
 }
 
 impl Closed {
@@ -303,9 +305,10 @@ impl Closed {
         self.dir.absolute().join(self.log_name.file()).into()
     }
 
-    /// How many lines of its output nobody has read yet, where that can be told.
+    /// How many lines of its output the usual readers of this job have not been given, where that can be told.
     pub(super) fn unread(&self) -> Option<u64> {
-        None
+        let log = read_log(&self.dir, &self.log_name).ok().flatten()?;
+        unread_lines(&self.dir, &log, self.owner.as_deref().unwrap_or("-")).ok()
     }
 
     /// Says what became of the hook, in one line behind the record.

@@ -3,7 +3,7 @@
 use super::choose::Why;
 use super::own::Orphan;
 use crate::process::Ident;
-use crate::term::{Code, human_duration, visible};
+use crate::term::{Code, Failure, human_duration, visible};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -111,6 +111,20 @@ impl Swept {
     /// How many that had to go are there.
     pub fn left(&self) -> usize {
         self.found.iter().filter(|f| f.is_left()).count()
+    }
+
+    /// The message about what could not be stopped, if anything could not be.
+    pub fn survivors(&self) -> Option<Failure> {
+        if self.code() != Code::Survivors {
+            return None;
+        }
+        let failure = Failure::new(Code::Survivors, format!("cannot stop all orphans: {} left", self.left()));
+        Some(self.found.iter().fold(failure, |failure, found| match &found.done {
+            Done::Left(why) => {
+                failure.hint(format!("{} {}: {why}", found.ident.pid, visible(&found.command)))
+            }
+            _ => failure,
+        }))
     }
 
     /// The exit code.

@@ -24,7 +24,7 @@ pub use own::Orphan;
 pub use place::Place;
 
 use crate::contract::{RunDir, Scope};
-use crate::term::Result;
+use crate::term::{Result, say};
 use argv::Kind;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,6 +54,19 @@ pub struct Options {
     pub dry_run: bool,
     /// The run directory, beside those that processes name and that the work tree holds.
     pub run_dir: PathBuf,
+}
+
+/// The sweep before a run: what went is said on standard error, and what could not be stopped is a failure, since a
+/// run beside it would not be alone.
+///
+/// # Errors
+/// When the sweep cannot be made, or something is left (7).
+pub fn before_a_run(tool: &str, grace: Duration) -> Result<()> {
+    let swept = run(&Options::before_a_run(grace)?)?;
+    for found in &swept.found {
+        say(tool, &format!("swept: {}", found.line()));
+    }
+    swept.survivors().map_or(Ok(()), Err)
 }
 
 impl Options {

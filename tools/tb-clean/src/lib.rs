@@ -1,6 +1,7 @@
 //! `tb-clean`: forget finished jobs.
 
 pub mod cli;
+mod logs;
 
 use cli::Cli;
 use std::ffi::OsString;
@@ -47,6 +48,9 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
         for job in &listing.jobs {
             codes.push(forget(&cli, &context, &lock, job, false, &mut out)?);
         }
+    }
+    if cli.logs {
+        codes.extend(logs::remove(&cli, &context, dir, &lock, &names, &mut out)?);
     }
     out.flush()?;
     Ok(term::worst(codes))

@@ -120,6 +120,9 @@ pub struct More {
     /// One line when all is well; the output, without progress, when not
     #[arg(long)]
     pub quiet_success: bool,
+    /// First stop test processes in this work tree that nobody owns (tb-reap-orphans)
+    #[arg(long)]
+    pub sweep: bool,
     /// A line on standard error this often
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub heartbeat: Option<Duration>,
@@ -171,7 +174,7 @@ fn signal(text: &str) -> Result<i32, String> {
 const GNU: [&str; 7] =
     ["foreground", "kill-after", "preserve-status", "signal", "verbose", "help", "version"];
 /// tb-guard's own.
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
     "grace",
     "stall",
     "stall-output",
@@ -182,6 +185,7 @@ const OWN: [&str; 10] = [
     "report",
     "leaks",
     "keep",
+    "sweep",
 ];
 
 /// Writes abbreviated long options out, as getopt_long(3) takes them; up to the first operand.
@@ -190,7 +194,7 @@ const OWN: [&str; 10] = [
 /// `option '--s' is ambiguous`.
 pub fn spelled_out(args: Vec<OsString>, own: bool) -> Result<Vec<OsString>, String> {
     let takes_value = |name: &str| {
-        !["foreground", "preserve-status", "verbose", "help", "version", "dump", "quiet-success"]
+        !["foreground", "preserve-status", "verbose", "help", "version", "dump", "quiet-success", "sweep"]
             .contains(&name)
     };
     let mut out = Vec::with_capacity(args.len());

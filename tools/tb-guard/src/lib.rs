@@ -53,6 +53,10 @@ fn guarded(me: &str, args: Vec<OsString>) -> Result<ExitCode> {
         return Err(missing("COMMAND", me));
     }
     let limit = interval::parse(duration).map_err(|why| Failure::usage("read the duration", why))?;
+    if more.sweep {
+        tb_shared::sweep::before_a_run(me, term::kill_grace(more.grace)?)
+            .map_err(|failure| failure.code(Code::Broken))?;
+    }
     let output = quiet::Output::of(&more)?;
     let plan = plan(me, as_timeout, &gnu, &more, command, limit, &output)?;
     let leaks = plan.leaks;

@@ -112,6 +112,9 @@ pub struct Cli {
     /// TB_EXIT_CODE, TB_SIGNAL, TB_LOG and TB_UNREAD_LINES set
     #[arg(long, value_name = "CMD")]
     pub on_exit: Option<OsString>,
+    /// First stop test processes in this work tree that nobody owns (tb-reap-orphans)
+    #[arg(long)]
+    pub sweep: bool,
     /// Create files by the umask, for others to read
     #[arg(long)]
     pub shared: bool,

@@ -36,6 +36,9 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
     }
     let command = command::Command::of(&cli)?;
     let environment = environment::of(&cli)?;
+    if cli.sweep {
+        tb_shared::sweep::before_a_run("tb-launch", settings.grace)?;
+    }
     let dir = RunDir::create(&path)?;
     let here = Here::read();
     let nesting = supervise::nesting();

@@ -6,7 +6,7 @@ mod json;
 use cli::Cli;
 use std::ffi::OsString;
 use tb_shared::contract::{RunDir, Scope};
-use tb_shared::sweep::{self, Done, Options, Place, Swept};
+use tb_shared::sweep::{self, Options, Place};
 use tb_shared::term::{self, Code, Failure, Out, Result};
 
 /// The longest pattern, in bytes.
@@ -33,8 +33,8 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
         out.line(&format!("{} left", swept.left()))?;
     }
     out.flush()?;
-    if swept.code() == Code::Survivors {
-        survivors(&swept).print("tb-reap-orphans");
+    if let Some(failure) = swept.survivors() {
+        failure.print("tb-reap-orphans");
     }
     Ok(swept.code())
 }
@@ -72,15 +72,4 @@ fn pattern(text: &str) -> Result<sweep::Pattern> {
             .hint("name what is to be found in the command lines of orphans"));
     }
     Ok(Box::new(move |command| regex.is_match(command)))
-}
-
-/// The message about what could not be stopped.
-fn survivors(swept: &Swept) -> Failure {
-    let message = format!("cannot stop all orphans: {} left", swept.left());
-    swept.found.iter().fold(Failure::new(Code::Survivors, message), |failure, found| match &found.done {
-        Done::Left(why) => {
-            failure.hint(format!("{} {}: {why}", found.ident.pid, term::visible(&found.command)))
-        }
-        _ => failure,
-    })
 }

@@ -11,6 +11,7 @@ Examples:
   tb-status -n 50 tests/unit/test_foo.py     the same with 50
   tb-status --failed --print0 | xargs -0 tb-results --failed --
   tb-status --json tests/unit/test_foo.py    one object, for programs
+  tb-status --watch                          the list, as it changes
 
 Exit status: of one name 0 passed, 1 failed, 3 running, 4 not tracked, 5 no verdict; of several the worst; of a
 list 0.
@@ -48,6 +49,10 @@ pub struct Cli {
     /// Also jobs whose results were collected
     #[arg(long)]
     pub all: bool,
+    /// Look again and again: redrawn every second on a terminal, elsewhere a line for each change; until Ctrl-C, or
+    /// until the named jobs are over
+    #[arg(short = 'w', long, conflicts_with_all = ["names_only", "print0"])]
+    pub watch: bool,
     /// Print names only, one a line
     #[arg(long = "names", conflicts_with = "print0")]
     pub names_only: bool,

@@ -2,11 +2,12 @@
 
 pub mod cli;
 mod human;
+mod watch;
 
 use cli::Cli;
 use std::ffi::OsString;
 use std::time::Duration;
-use tb_shared::contract::{Job, Outcome};
+use tb_shared::contract::{Job, Listing, Outcome};
 use tb_shared::report::{Depth, Report};
 use tb_shared::term::{self, Code, Context, Out, Result};
 
@@ -16,6 +17,9 @@ use tb_shared::term::{self, Code, Context, Out, Result};
 /// Whatever keeps the answer from being given, as a message for a person.
 pub fn run(args: Vec<OsString>) -> Result<Code> {
     let Some(cli) = term::parse::<Cli>(&args)? else { return Ok(Code::Ok) };
+    if cli.watch {
+        return watch::watch(&cli);
+    }
     let context = cli.common.context()?;
     let mut out = Out::new(cli.common.color);
     let code =
@@ -60,14 +64,7 @@ fn named(cli: &Cli, context: &Context, out: &mut Out) -> Result<Code> {
 /// All jobs of the scope: those that run first, then by start, the newest last.
 fn listed(cli: &Cli, context: &Context, out: &mut Out) -> Result<Code> {
     let listing = context.list()?;
-    let mut reports = Vec::with_capacity(listing.jobs.len());
-    for job in listing.jobs.iter().filter(|job| (cli.all || !job.is_collected()) && wanted(cli, job)) {
-        reports.push(report(cli, context, job)?);
-    }
-    reports.sort_by(|a, b| {
-        let key = |r: &Report| (r.status == "FINISHED", r.started());
-        key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
-    });
+    let reports = reports(cli, context, &listing)?;
     if cli.names_only || cli.print0 {
         for report in &reports {
             names_only(cli, out, &report.name)?;
@@ -84,6 +81,19 @@ fn listed(cli: &Cli, context: &Context, out: &mut Out) -> Result<Code> {
         problem.print("tb-status");
     }
     Ok(term::worst(listing.problems.iter().map(|p| p.code)))
+}
+
+/// The reports of a listing's jobs that are wanted, in the order in which they are shown.
+fn reports(cli: &Cli, context: &Context, listing: &Listing) -> Result<Vec<Report>> {
+    let mut reports = Vec::with_capacity(listing.jobs.len());
+    for job in listing.jobs.iter().filter(|job| (cli.all || !job.is_collected()) && wanted(cli, job)) {
+        reports.push(report(cli, context, job)?);
+    }
+    reports.sort_by(|a, b| {
+        let key = |r: &Report| (r.status == "FINISHED", r.started());
+        key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
+    });
+    Ok(reports)
 }
 
 fn names_only(cli: &Cli, out: &mut Out, name: &str) -> Result<bool> {

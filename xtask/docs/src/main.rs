@@ -16,8 +16,10 @@ const TOOLS: &[Tool] = &[
     ("tb-status", tb_status::cli::command),
     ("tb-wait", tb_wait::cli::command),
     ("tb-kill", tb_kill::cli::command),
+    ("tb-log", tb_log::cli::command),
     ("tb-results", tb_results::cli::command),
     ("tb-guard", tb_guard::cli::command),
+    ("tb-reap-orphans", tb_reap_orphans::cli::command),
     ("tb-clean", tb_clean::cli::command),
 ];
 
