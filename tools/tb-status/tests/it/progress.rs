@@ -81,7 +81,6 @@ fn a_job_that_only_just_ran_is_not_idle_however_old_its_log() {
 }
 
 #[test]
-#[ignore = "it takes the minute after which a job is called idle"]
 fn a_job_without_output_and_cpu_is_called_idle() {
     let scene = Scene::new();
     scene.launch("x", "hold");
