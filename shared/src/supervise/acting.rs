@@ -28,6 +28,10 @@ pub(super) trait Role {
     fn fds(&self) -> Vec<BorrowedFd<'_>> {
         Vec::new()
     }
+    /// When the half is to wake for its own sake.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
     /// What came through them.
     fn news(&mut self) -> Vec<News> {
         Vec::new()
@@ -322,6 +326,7 @@ impl<R: Role> Acting<R> {
                 at = at.into_iter().chain(self.known.stall.as_ref().map(Stall::next)).min();
             }
         }
+        at = at.into_iter().chain(self.role.due()).min();
         let left = at.map(|at| at.saturating_duration_since(Instant::now()));
         if self.machine.is_hard() { Some(left.map_or(ROUND, |l| l.min(ROUND))) } else { left }
     }

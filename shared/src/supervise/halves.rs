@@ -10,6 +10,7 @@ use super::hook::{self, Hook};
 use super::machine::{Ask, LeaderEnd, verdict};
 use super::record::Record;
 use super::tree::{SPARED, Tree};
+use super::trim;
 use super::words::{Told, Word};
 use super::{RECORDING, Request, cannot_record_title};
 use crate::contract::{Footer, Stopping, VERSION, rfc3339};
@@ -45,6 +46,8 @@ pub(super) struct JobHalf {
     hook: Option<Hook>,
     /// What of the output comes through here.
     capture: Capture,
+    /// What keeps the log from growing.
+    trim: Option<trim::Watch>,
     /// To the front; `None` in the front itself.
     twin: Option<File>,
     /// Where a leader that could not execute its command has left errno; empty if it could.
@@ -54,7 +57,8 @@ pub(super) struct JobHalf {
 /// The monitor's life, from the leader's start to the record.
 pub(super) fn monitor(known: Known, files: Files, signals: SignalFd, twin: File, exec_error: File) -> ! {
     let Files { record, hook, capture } = files;
-    let role = JobHalf { record, hook, capture, twin: Some(twin), exec_error: Some(exec_error) };
+    let trim = record.trim();
+    let role = JobHalf { record, hook, capture, trim, twin: Some(twin), exec_error: Some(exec_error) };
     Acting::new(known, role, signals).live(vec![], vec![])
 }
 
@@ -99,7 +103,8 @@ pub(super) fn front(mut known: Known, files: Files, signals: SignalFd, words: &F
     }
     known.leader = Ident { pid: record.header.pid, start: record.header.start };
     known.tree.take_over(told.signals_begun.take(), std::mem::take(&mut told.sent));
-    let role = JobHalf { record, hook, capture, twin: None, exec_error: None };
+    let trim = record.trim();
+    let role = JobHalf { record, hook, capture, trim, twin: None, exec_error: None };
     // What the monitor was asked and did not live to say that it had heard is still asked.
     let unheard = if told.stop.is_none() { passed_on } else { vec![] };
     let (acting, actions) = Acting::resume(known, role, signals, told);
@@ -135,11 +140,18 @@ impl JobHalf {
 
 impl Role for JobHalf {
     fn fds(&self) -> Vec<BorrowedFd<'_>> {
-        self.capture.fds()
+        self.capture.fds().into_iter().chain(self.trim.as_ref().and_then(trim::Watch::fd)).collect()
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.trim.as_ref().and_then(trim::Watch::due)
     }
 
     fn news(&mut self) -> Vec<News> {
         self.capture.pump(&self.record.log);
+        if let Some(trim) = self.trim.as_mut().filter(|_| self.record.max_log.is_some()) {
+            trim.look(&self.record.log);
+        }
         Vec::new()
     }
 
@@ -201,6 +213,9 @@ impl Role for JobHalf {
     /// again: a job whose end is not recorded is not over.
     fn finish(mut self, end: End, _tree: &Tree, signals: &SignalFd) -> ! {
         self.capture.finish(&self.record.log);
+        if let Some(trim) = self.trim.as_ref().filter(|_| self.record.max_log.is_some()) {
+            trim.finish(&self.record.log);
+        }
         // Output that the log could not take is as much gone as a beginning that was cut away.
         self.record.replaced |= self.capture.lost;
         let mut footer = footer(end, &self.record);

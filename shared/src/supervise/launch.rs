@@ -13,6 +13,7 @@ use super::record::{Record, new_log, new_pid};
 use super::stall::StallLimits;
 use super::start::{Reply, Start, become_front};
 use super::tree::Spare;
+use super::trim::Trim;
 use super::{COMM, GUARD_COMM};
 use crate::contract::{
     DirEntry, DirLock, Header, LogName, Name, Probe, RunDir, Stem, Survey, VERSION, new_job_id, now, probe,
@@ -62,6 +63,8 @@ pub struct Plan {
     pub hook: Option<Hook>,
     /// What of its output goes through the supervisor.
     pub capture: CaptureWish,
+    /// How much of its output is kept, in bytes.
+    pub max_log: Option<u64>,
     /// Whether files follow the umask instead of being private.
     pub shared: bool,
 }
@@ -131,6 +134,16 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
         failure(&format!("create files in {}", dir.path().display()), e)
     })?;
 
+    let max_log = match plan.max_log.map(|size| with_block(size, &log)).transpose() {
+        Ok(max_log) => max_log,
+        Err(e) => {
+            let _ = dir.remove(&new_log(&job));
+            let _ = dir.remove(&new_pid(&job));
+            let doing = format!("use --max-log in {}", dir.path().display());
+            return Err(Failure::cannot(doing, format!("this file system gives nothing back ({e})"))
+                .hint("leave it out, or choose another place with --log-dir"));
+        }
+    };
     let started_at = now();
     let mut header = Header {
         v: VERSION,
@@ -159,7 +172,8 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
     let Plan { name, stem, newest, policy, spare, limit, stall, hook, shared, .. } = plan;
     let stall = stall.watch_log(&leader_log);
     let log_name = LogName { stem: stem.clone(), stamp: String::new(), sequence: 1 };
-    let record = Record { dir: own_dir, header, stem, log_name, log, pid_file, shared, replaced: false };
+    let record =
+        Record { dir: own_dir, header, stem, log_name, log, pid_file, shared, max_log, replaced: false };
 
     // The halves must not be hit by what is sent to the caller's group before they have left it.
     let mask = sys::block_all();
@@ -203,6 +217,13 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
         record.abandon();
     }
     outcome
+}
+
+/// A limit with the block size of the log's file system, if that can punch holes.
+fn with_block(size: u64, log: &File) -> io::Result<(u64, u64)> {
+    let block = u64::try_from(rustix::fs::fstat(log)?.st_blksize).unwrap_or(0).max(512);
+    Trim::try_on(log, block)?;
+    Ok((size, block))
 }
 
 /// Reads the answer to its end, and what it means.

@@ -20,6 +20,7 @@ mod stall;
 mod start;
 mod stop;
 mod tree;
+mod trim;
 mod words;
 
 pub use capture::CaptureWish;

@@ -2,8 +2,9 @@
 //! log's last lines, whatever has become of the log and of the disk.
 
 use super::hook::Trouble;
+use super::trim::{self, Trim};
 use crate::contract::{
-    DirEntry, Footer, Header, LogName, RunDir, Stem, Stopping, hook_line, now, read_log, stamp,
+    DirEntry, Dropped, Footer, Header, LogName, RunDir, Stem, Stopping, hook_line, now, read_log, stamp,
 };
 use crate::log::unread_lines;
 use crate::process::FileRef;
@@ -29,6 +30,8 @@ pub(super) struct Record {
     pub pid_file: File,
     /// Whether new files follow the umask.
     pub shared: bool,
+    /// How much of the output is kept, in bytes, and the block size of the file system.
+    pub max_log: Option<(u64, u64)>,
     /// The log is not the one that the job began with.
     pub replaced: bool,
 }
@@ -85,12 +88,27 @@ impl Record {
         }
     }
 
+    /// What a log begins with: the header, and, where its oldest output may go, the DROPPED line.
+    fn first_bytes(&self) -> Vec<u8> {
+        match self.max_log {
+            Some((_, block)) => self.header.block(usize::try_from(block).unwrap_or(1), &Dropped::default()),
+            None => self.header.line(),
+        }
+    }
+
+    /// What keeps the log from growing, if anything is to.
+    pub(super) fn trim(&self) -> Option<trim::Watch> {
+        let (size, block) = self.max_log?;
+        let trim = Trim::new(size, block, self.first_bytes().len() as u64);
+        Some(trim::Watch::new(trim, self.dir.absolute().join(self.log_name.file())))
+    }
+
     /// Writes the header: one write, the first of the file.
     ///
     /// # Errors
     /// When it cannot be written whole.
     pub(super) fn begin(&mut self) -> io::Result<()> {
-        let line = self.header.line();
+        let line = self.first_bytes();
         match self.log.write(&line)? {
             n if n == line.len() => Ok(()),
             _ => Err(io::ErrorKind::StorageFull.into()),
@@ -133,7 +151,11 @@ impl Record {
 
     /// Whether the log still begins with our header.
     fn begins_with_header(&self) -> bool {
-        let line = self.header.line();
+        let mut line = self.first_bytes();
+        if self.max_log.is_some() {
+            // The numbers behind it change.
+            line.truncate(line.len() - Dropped::LEN);
+        }
         let mut have = vec![0; line.len()];
         self.log.read_exact_at(&mut have, 0).is_ok_and(|()| have == line)
     }
@@ -147,6 +169,8 @@ impl Record {
         let Ok(log) = self.new_log() else { return };
         self.log = log;
         self.replaced = true;
+        // The new log holds what is still to be said, no output.
+        self.max_log = None;
     }
 
     fn new_log(&mut self) -> io::Result<File> {
@@ -230,7 +254,7 @@ impl Record {
         let file = File::options().write(true).open(format!("/proc/self/fd/{}", self.log.as_raw_fd()))?;
         let size = self.size();
         footer.added_newline = true;
-        let header_len = self.header.line().len() as u64;
+        let header_len = self.first_bytes().len() as u64;
         // The footer's length depends on numbers in it: a few turns settle it.
         let mut lines = footer.lines();
         for _ in 0..4 {

@@ -102,6 +102,9 @@ pub struct Cli {
     /// pytest's exit status 5, nothing collected, is a pass
     #[arg(long)]
     pub allow_empty: bool,
+    /// Keep about this much of its output, the newest, and give the oldest back to the disk (64K, 10M, 2G)
+    #[arg(long, value_name = "SIZE", value_parser = log_size)]
+    pub max_log: Option<u64>,
     /// Begin lines of standard error with `[stderr] `; their order to standard output is then approximate
     #[arg(long)]
     pub tag_stderr: bool,
@@ -118,6 +121,12 @@ pub struct Cli {
     /// Create files by the umask, for others to read
     #[arg(long)]
     pub shared: bool,
+}
+
+/// A size that something fits into.
+fn log_size(text: &str) -> Result<u64, String> {
+    let size = tb_shared::term::parse_size(text)?;
+    if size == 0 { Err("a log of no bytes holds nothing".to_owned()) } else { Ok(size) }
 }
 
 /// The command, for documentation.

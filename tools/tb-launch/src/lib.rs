@@ -68,6 +68,7 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
         limit: cli.limit,
         stall: StallLimits { any: cli.stall, output: None },
         capture: CaptureWish { tag_stderr: cli.tag_stderr, pty: cli.pty },
+        max_log: cli.max_log,
         shared: cli.shared,
     };
     let interrupt = attached::interrupt(&cli)?;
