@@ -4,21 +4,25 @@
 //! parser of the runner whose output it is, the parser's sessions become a [`report::Report`], and `human`,
 //! [`json`] or one of the other renderers prints it.
 
+mod cargo_test;
 pub mod cli;
 mod contract;
 mod decode;
 mod diff;
+mod go;
 mod grep;
 mod human;
 pub mod json;
 mod junit;
 mod lines;
+mod nextest;
 mod prefix;
 pub mod pytest;
 mod read;
 pub mod report;
 pub mod rerun;
 pub mod runner;
+mod scan;
 mod source;
 mod tail;
 
