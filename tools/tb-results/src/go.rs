@@ -111,6 +111,10 @@ struct Package {
     said: HashMap<Vec<u8>, (String, u64, String)>,
     panic: Option<String>,
     timed_out: bool,
+    /// The last line was the result of a test that failed: a panic behind it is that test's.
+    just_failed: bool,
+    /// A panic that is no test's.
+    crashed: bool,
     /// The tests listed under `running tests:`.
     listing: bool,
     stuck: Vec<Vec<u8>>,
@@ -262,6 +266,7 @@ impl Go {
         match first {
             b'p' if line.starts_with(b"panic: ") => {
                 let open = self.package(key);
+                open.crashed |= !open.just_failed;
                 open.timed_out |= line.starts_with(b"panic: test timed out after ");
                 open.panic.get_or_insert_with(|| scan::message(line));
             }
@@ -310,6 +315,7 @@ impl Go {
             return;
         }
         open.running.retain(|r| r != name);
+        open.just_failed = word == Word::Fail;
         match word {
             Word::Pass => open.passed += 1,
             Word::Skip => open.skipped += 1,
@@ -342,7 +348,9 @@ impl Go {
         }
         if how == Ended::Failed {
             let stuck = if package.stuck.is_empty() { &package.running } else { &package.stuck };
-            if package.failures.is_empty() || package.timed_out {
+            // os.Exit in a test leaves it without a result, and so does a panic in another goroutine.
+            let cut = !package.running.is_empty() && (package.panic.is_none() || package.crashed);
+            if package.failures.is_empty() || package.timed_out || cut {
                 self.died = true;
                 let said =
                     package.panic.clone().unwrap_or_else(|| "it ended without a failing test".to_owned());
