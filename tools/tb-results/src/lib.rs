@@ -7,10 +7,12 @@
 mod cargo_test;
 pub mod cli;
 mod contract;
+mod ctest;
 mod decode;
 mod diff;
 mod go;
 mod grep;
+mod gtest;
 mod human;
 pub mod json;
 mod junit;
@@ -25,6 +27,7 @@ pub mod runner;
 mod scan;
 mod source;
 mod tail;
+mod unittest;
 
 pub use read::read;
 

@@ -82,6 +82,9 @@ pub static TABLE: &[Format] = &[
     row!("nextest", nextest),
     row!("cargo-test", cargo_test),
     row!("go", go),
+    row!("unittest", unittest),
+    row!("ctest", ctest),
+    row!("gtest", gtest),
 ];
 
 /// The row of that name.
