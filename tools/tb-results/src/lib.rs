@@ -14,9 +14,11 @@ mod go;
 mod grep;
 mod gtest;
 mod human;
+mod jest;
 pub mod json;
 mod junit;
 mod lines;
+mod mocha;
 mod nextest;
 mod prefix;
 pub mod pytest;
@@ -28,6 +30,7 @@ mod scan;
 mod source;
 mod tail;
 mod unittest;
+mod vitest;
 
 pub use read::read;
 

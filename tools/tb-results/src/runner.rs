@@ -85,6 +85,9 @@ pub static TABLE: &[Format] = &[
     row!("unittest", unittest),
     row!("ctest", ctest),
     row!("gtest", gtest),
+    row!("jest", jest),
+    row!("vitest", vitest),
+    row!("mocha", mocha),
 ];
 
 /// The row of that name.
