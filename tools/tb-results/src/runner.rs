@@ -87,7 +87,14 @@ pub static TABLE: &[Format] = &[
     row!("gtest", gtest),
     row!("jest", jest),
     row!("vitest", vitest),
+    row!("node-test", node_test),
     row!("mocha", mocha),
+    row!("bats", bats),
+    row!("tap", tap),
+    row!("rspec", rspec),
+    row!("surefire", surefire),
+    row!("gradle", gradle),
+    row!("junitxml", junitxml),
 ];
 
 /// The row of that name.
