@@ -42,6 +42,11 @@ impl Lines {
         true
     }
 
+    /// What was run, by the header.
+    pub(crate) fn command(&self) -> Option<&[String]> {
+        self.header.as_ref()?.command.as_deref()
+    }
+
     /// The footer with the header's job id counts; another job's fools nobody.
     fn result(&mut self, json: &[u8]) {
         let Some(value) = object(json) else { return };

@@ -11,6 +11,8 @@ use crate::xml::{Event, Xml};
 use memchr::memmem;
 
 const NAME: &str = "junitxml";
+/// Lines of this length may not be whole.
+const LONG: usize = 64 << 10;
 
 /// Whether a line opens such a document.
 pub(crate) fn opens(line: &[u8]) -> bool {
@@ -58,11 +60,11 @@ pub(crate) struct Junit {
 struct Tests {
     seen: bool,
     depth: usize,
-    /// How deep the outermost suite is.
     root_seconds: Option<f64>,
     suites_seconds: Option<f64>,
     suites: usize,
     closed: bool,
+    torn: bool,
     case: Option<Case>,
     /// In a failure's or an error's element: its text is of interest.
     reason: bool,
@@ -75,6 +77,8 @@ struct Tests {
 
 impl Runner for Junit {
     fn line(&mut self, line: Line<'_>) {
+        // Behind other text the document comes line by line, and the middle of a very long line is lost.
+        self.tests.torn |= line.text.len() >= LONG;
         self.block(line.text);
         self.block(b"\n");
     }
@@ -102,7 +106,12 @@ impl Junit {
             return Vec::new();
         }
         let mut session = Session::at_zero(NAME);
-        session.complete = tests.closed;
+        session.complete = tests.closed && !tests.torn;
+        if tests.torn {
+            session
+                .faults
+                .push("a line of it is too long to be read behind other text: save the XML alone".to_owned());
+        }
         session.duration = tests.root_seconds.or(tests.suites_seconds);
         let [passed, failed, errors, skipped] = tests.counts;
         session.counts.passed = Some(passed);

@@ -97,6 +97,35 @@ pub static TABLE: &[Format] = &[
     row!("junitxml", junitxml),
 ];
 
+/// The row of the runner that a command line starts, if it says so.
+pub(crate) fn by_command(command: &[String]) -> Option<&'static Format> {
+    let words: Vec<&str> = command.iter().take(8).map(|w| w.rsplit('/').next().unwrap_or(w)).collect();
+    let has = |word: &str| words.contains(&word);
+    let starts = |program: &str| words.iter().position(|w| *w == program);
+    let follows =
+        |program: &str, word: &str| starts(program).is_some_and(|at| words[at + 1..].contains(&word));
+    let name = match () {
+        () if has("pytest") || has("py.test") => "pytest",
+        () if follows("cargo", "nextest") => "nextest",
+        () if follows("cargo", "test") => "cargo-test",
+        () if follows("go", "test") => "go",
+        () if has("unittest") || has("nosetests") || follows("manage.py", "test") => "unittest",
+        () if has("jest") => "jest",
+        () if has("vitest") => "vitest",
+        () if has("mocha") => "mocha",
+        () if follows("node", "--test") => "node-test",
+        () if has("bats") => "bats",
+        () if has("prove") => "tap",
+        () if has("ctest") => "ctest",
+        () if has("rspec") => "rspec",
+        () if has("mvn") || has("mvnw") => "surefire",
+        () if has("gradle") || has("gradlew") => "gradle",
+        () if command.iter().any(|w| w.starts_with("--gtest_")) => "gtest",
+        () => return None,
+    };
+    by_name(name)
+}
+
 /// The row of that name.
 pub fn by_name(name: &str) -> Option<&'static Format> {
     TABLE.iter().find(|f| f.name == name)

@@ -35,8 +35,6 @@ enum State {
     Comment,
     /// Up to `]]>`.
     Data,
-    /// Up to `>`: processing instructions, document types.
-    Other,
 }
 
 /// The reader.
@@ -66,13 +64,6 @@ impl Xml {
                 State::Tag(quote) => self.in_tag(bytes, quote, &mut see),
                 State::Comment => self.until(bytes, *b"-->", false),
                 State::Data => self.until(bytes, *b"]]>", true),
-                State::Other => {
-                    let end = memchr(b'>', bytes);
-                    if end.is_some() {
-                        self.state = State::Text;
-                    }
-                    end.map_or(bytes.len(), |at| at + 1)
-                }
             };
             bytes = &bytes[used..];
         }
@@ -167,6 +158,8 @@ impl Xml {
             if before(1) == mark[1] && before(2) == mark[0] {
                 if text {
                     self.keep(&bytes[..end.saturating_sub(2)]);
+                    // The mark may have begun in what was kept before.
+                    self.text.truncate(self.text.len() - 2usize.saturating_sub(end).min(self.text.len()));
                 }
                 self.state = State::Text;
                 return end + 1;
