@@ -1,6 +1,7 @@
 //! What `tb-results` says of logs written for these tests, each after the grammar of the version it names.
 
 mod died;
+mod grammars;
 mod modes;
 mod names;
 mod properties;
