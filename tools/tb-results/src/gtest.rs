@@ -23,10 +23,10 @@ pub(crate) fn start() -> Box<dyn Runner> {
     Box::new(Gtest::default())
 }
 
-/// The binary that was called, if that is known, with a filter.
+/// The binary that was called, with a filter; the log does not name it.
 pub(crate) fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
-    let binary = again.command.and_then(|c| c.first().cloned()).unwrap_or_else(|| "./TEST_BINARY".to_owned());
-    vec![vec![binary, format!("--gtest_filter={}", again.ids.join(":"))]]
+    let binary = again.command.and_then(|c| c.first());
+    binary.map(|b| vec![b.clone(), format!("--gtest_filter={}", again.ids.join(":"))]).into_iter().collect()
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -57,7 +57,7 @@ struct Nextest {
 impl Runner for Nextest {
     fn line(&mut self, line: Line<'_>) {
         let line = line.text;
-        if line.first() != Some(&b' ') {
+        if line.first() != Some(&b' ') && !line.starts_with(b"TRY ") {
             self.over |= scan::torn(line) || line.starts_with(b"error: ");
             return;
         }
@@ -178,7 +178,7 @@ impl Status<'_> {
     fn of(line: &[u8]) -> Option<Status<'_>> {
         let text = line.trim_ascii_start();
         // Whoever is not indented is no line of nextest's, and the word is set flush right at column 12.
-        if text.len() == line.len() || !text.first()?.is_ascii_uppercase() {
+        if text.len() == line.len() && !line.starts_with(b"TRY ") || !text.first()?.is_ascii_uppercase() {
             return None;
         }
         let open = memchr::memchr(b'[', text.get(..40.min(text.len()))?)?;
@@ -206,11 +206,18 @@ impl Status<'_> {
         }
         // An attempt that is not the last has no number among the tests.
         let another = attempt > 0 && counter.is_some_and(|c| !c.iter().any(u8::is_ascii_digit));
-        let goes_on = matches!(word, b"START" | b"SLOW" | b"TERMINATING") || word.ends_with(b"START");
+        let goes_on =
+            matches!(word, b"START" | b"SLOW" | b"TERMINATING" | b"TRMNTG") || word.ends_with(b"START");
         let outcome = match word {
-            b"PASS" | b"LEAK" | b"SKIP" | b"START" | b"SLOW" | b"TERMINATING" => None,
-            b"FAIL" | b"LEAK-FAIL" | b"FAIL + LEAK" | b"XFAIL" => Some(Outcome::Failed),
+            b"PASS" | b"LEAK" | b"SKIP" | b"START" | b"SLOW" | b"TERMINATING" | b"TRMNTG" => None,
+            b"FAIL" | b"LEAK-FAIL" | b"LKFAIL" | b"FAIL + LEAK" | b"FL+LK" | b"XFAIL" => {
+                Some(Outcome::Failed)
+            }
             b"TIMEOUT" | b"TMT" => Some(Outcome::TimedOut),
+            // One of several attempts is told in fewer letters.
+            b"ABRT" | b"SEGV" | b"BUS" | b"ILL" | b"FPE" | b"TRAP" | b"KILL" | b"TERM" | b"INT" | b"QUIT"
+            | b"HUP" | b"SYS" | b"PIPE" | b"ALRM" | b"USR1" | b"USR2" => Some(Outcome::Crashed),
+            b"TMPASS" | b"TMT-PASS" => None,
             _ if word.starts_with(b"SIG") || word.starts_with(b"ABORT") => Some(Outcome::Crashed),
             _ if word.starts_with(b"FLAKY") || word.starts_with(b"TIMEOUT-PASS") || word == b"DELAY" => None,
             _ => return None,

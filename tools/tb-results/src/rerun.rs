@@ -57,8 +57,10 @@ pub fn lines(report: &Report) -> Result<Vec<String>> {
         let Some(format) = runner::by_name(name) else { continue };
         let commands = (format.rerun)(&again);
         if commands.is_empty() {
-            let words = format!("write a command line: {name} takes no names of tests to run");
-            return Err(Failure::cannot(&words, "what failed is listed by --failed"));
+            let cause = format!("the log does not tell how to run one test of {name}");
+            return Err(
+                Failure::cannot("write a command line", cause).hint("what failed is listed by --failed")
+            );
         }
         for words in commands {
             let line = shlex::try_join(words.iter().map(String::as_str))

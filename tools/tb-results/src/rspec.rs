@@ -22,6 +22,14 @@ pub(crate) fn opens(line: &[u8]) -> bool {
     }
 }
 
+/// Whether a whole log is that of a run that died before its totals: letters, of which one is RSpec's alone.
+pub(crate) fn may_be(lines: &[&[u8]]) -> bool {
+    let mut full = lines.iter().map(|l| l.trim_ascii_end()).filter(|l| !l.is_empty()).peekable();
+    full.peek().is_some()
+        && lines.iter().any(|l| l.contains(&b'*'))
+        && full.all(|l| letters(l).is_some() && l.contains(&b'.'))
+}
+
 /// A parser at its start.
 pub(crate) fn start() -> Box<dyn Runner> {
     Box::new(Rspec::default())
@@ -53,6 +61,8 @@ struct Rspec {
     /// Classes and messages of the numbered failures, in their order.
     said: Vec<Failing>,
     in_failures: bool,
+    /// By letters: passed, failed, pending.
+    early: [u64; 3],
     json: Option<Box<Session>>,
     faults: Vec<String>,
     torn: bool,
@@ -92,6 +102,11 @@ impl Runner for Rspec {
                 self.seen |= self.json.is_some();
             }
             b' ' if self.in_failures => self.failure(line),
+            b'.' | b'*' if !self.ending => {
+                if let Some(more) = letters(line) {
+                    self.early.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
+                }
+            }
             _ => self.torn |= scan::torn(line),
         }
     }
@@ -138,7 +153,7 @@ impl Rspec {
     fn close(&mut self) {
         let was = std::mem::take(self);
         self.over = was.over;
-        if !was.seen {
+        if !was.seen && was.early == [0; 3] {
             return;
         }
         if let (None, Some(session)) = (was.totals, was.json) {
@@ -149,11 +164,10 @@ impl Rspec {
         session.complete = was.totals.is_some();
         session.duration = was.seconds;
         session.faults = was.faults;
-        let t = was.totals.unwrap_or(Totals { failures: was.names.len(), ..Totals::default() });
+        let [passed, failed, pending] = was.early;
+        let early = Totals { examples: passed + failed + pending, failures: failed, pending, errors: 0 };
+        let t = was.totals.unwrap_or(early);
         count(&mut session, t);
-        if was.totals.is_none() {
-            (session.counts.passed, session.counts.skipped) = (None, None);
-        }
         session.failing = was.names.if_named(t.failures).map(|mut names| {
             if names.len() == was.said.len() {
                 for (failing, said) in names.iter_mut().zip(was.said) {
@@ -166,6 +180,20 @@ impl Rspec {
         });
         self.over.push(session);
     }
+}
+
+/// `.FF*.`: passed, failed, pending.
+fn letters(line: &[u8]) -> Option<[u64; 3]> {
+    let mut out = [0; 3];
+    for letter in line {
+        match letter {
+            b'.' => out[0] += 1,
+            b'F' => out[1] += 1,
+            b'*' => out[2] += 1,
+            _ => return None,
+        }
+    }
+    Some(out)
 }
 
 fn count(session: &mut Session, t: Totals) {

@@ -91,7 +91,7 @@ pub static TABLE: &[Format] = &[
     row!("mocha", mocha),
     row!("bats", bats),
     row!("tap", tap),
-    row!("rspec", rspec),
+    row!("rspec", rspec, crate::rspec::may_be),
     row!("surefire", surefire),
     row!("gradle", gradle),
     row!("junitxml", junitxml),

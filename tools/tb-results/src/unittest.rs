@@ -46,8 +46,7 @@ pub(crate) fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
             Some((method, rest)) if method.starts_with("setUp") || method.starts_with("tearDown") => {
                 rest.strip_suffix(')').unwrap_or(rest)
             }
-            Some((test, _)) => test,
-            None => id.split_once(" [").map_or(*id, |(test, _)| test),
+            _ => id.split(' ').next().unwrap_or(id),
         };
         if !words.iter().any(|w| w == name) {
             words.push(name.to_owned());
@@ -120,6 +119,8 @@ struct Unittest {
     current: Option<Vec<u8>>,
     docs: Option<Vec<u8>>,
     last: Vec<u8>,
+    /// The test whose report is being read.
+    reporting: Vec<u8>,
     trace: Option<(String, u64)>,
     faults: Vec<String>,
     torn: bool,
@@ -229,6 +230,7 @@ impl Unittest {
         };
         self.heads += 1;
         self.names.add(&id, outcome);
+        self.reporting = id;
     }
 
     fn report(&mut self, line: &[u8]) {
@@ -239,7 +241,7 @@ impl Unittest {
             self.trace = rest.and_then(scan::leading).map(|(n, _)| (scan::text(&frame[..quote]), n));
         } else if let Some(class) = line.first().filter(|b| b.is_ascii_alphabetic()).and(scan::class(line)) {
             let place = self.trace.clone();
-            let Some(failing) = self.names.last() else { return };
+            let Some(failing) = self.names.get(&self.reporting) else { return };
             if failing.error_class.is_none() {
                 let said = memmem::find(line, b": ").map(|at| scan::message(&line[at + 2..]));
                 failing.error_class = Some(class);
