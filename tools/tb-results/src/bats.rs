@@ -157,7 +157,7 @@ fn drawn(line: &[u8]) -> Option<(usize, &[u8])> {
 
 /// `6 tests, 3 failures, 1 skipped`, with -T ` in 1 seconds`.
 fn totals(line: &[u8]) -> Option<[u64; 3]> {
-    let mut parts = line.split(|b| *b == b',').map(<[u8]>::trim_ascii);
+    let mut parts = line.split(|b| *b == b',');
     let mut out = [0; 3];
     let (n, word) = parts.next().and_then(scan::counted)?;
     if !matches!(word, b"test" | b"tests") {
@@ -166,7 +166,7 @@ fn totals(line: &[u8]) -> Option<[u64; 3]> {
     out[0] = n;
     let mut failures = false;
     for part in parts {
-        let (n, word) = scan::counted(part)?;
+        let (n, word) = scan::counted(part.trim_ascii())?;
         let word = &word[..memmem::find(word, b" in ").unwrap_or(word.len())];
         match word {
             b"failure" | b"failures" => {

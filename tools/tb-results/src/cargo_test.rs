@@ -52,7 +52,7 @@ enum Phase {
     Names,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     passed: u64,
     failed: u64,
@@ -96,6 +96,8 @@ struct Cargo {
     panics: Names,
     panicking: Option<Vec<u8>>,
     uncompiled: u64,
+    /// Something was said that only cargo or libtest says.
+    sure: bool,
     nextest: bool,
     over: bool,
     unfinished: Vec<String>,
@@ -114,14 +116,19 @@ impl Runner for Cargo {
         }
         match first {
             b'r' if announced(line).is_some() => return self.announce(line),
-            b'{' if line.starts_with(br#"{ "type": ""#) => return self.event(line),
+            b'{' if line.starts_with(br#"{ "type": ""#) => {
+                self.sure = true;
+                return self.event(line);
+            }
             b' ' if line.starts_with(b"     Running ") || line.starts_with(b"   Doc-tests ") => {
+                self.sure = true;
                 if self.target.as_ref().is_some_and(|t| t.result.is_some()) {
                     self.close();
                 }
             }
             b'e' if line.starts_with(b"error: could not compile `") => {
                 self.uncompiled += 1;
+                self.sure = true;
                 self.over = true;
                 return;
             }
@@ -136,6 +143,7 @@ impl Runner for Cargo {
             _ => {}
         }
         if let Some(at) = cut(line) {
+            self.sure = true;
             if let Some(target) = &mut self.target {
                 target.line(&line[..at]);
             }
@@ -158,7 +166,9 @@ impl Runner for Cargo {
 
     fn finish(mut self: Box<Self>) -> Vec<Session> {
         self.close();
-        if self.targets == 0 && self.uncompiled == 0 {
+        // "running 3 tests" alone may be anybody's.
+        let nothing = !self.sure && self.sum == Tally::default();
+        if self.targets == 0 && self.uncompiled == 0 || nothing {
             return Vec::new();
         }
         let mut session = Session::at_zero(if self.nextest { "nextest" } else { NAME });

@@ -84,7 +84,7 @@ impl Runner for Ctest {
                 self.seen = true;
             }
             Some(b'T') if line.starts_with(b"The following tests did not run:") => {
-                self.listing = Listing::NotRun
+                self.listing = Listing::NotRun;
             }
             Some(b'T') if line.starts_with(b"The following tests FAILED:") => self.listing = Listing::Failed,
             Some(b'T') if line.starts_with(b"Total Test time (real) =") => {
@@ -140,7 +140,7 @@ impl Ctest {
         }
     }
 
-    /// `	  1 - unit.mix (Failed)`; with labels, these stand behind.
+    /// `1 - unit.mix (Failed)` behind a tab; labels, where there are any, stand behind.
     fn list(&mut self, line: &[u8]) {
         let line = line.trim_ascii();
         let Some(rest) = scan::leading(line).and_then(|(_, r)| r.strip_prefix(b" - ")) else { return };

@@ -98,7 +98,7 @@ impl Runner for Gradle {
                         Some(at) => failing.place = scan::place(&text[at + 4..]),
                         None => {
                             failing.message =
-                                memmem::find(text, b": ").map(|at| scan::message(&text[at + 2..]))
+                                memmem::find(text, b": ").map(|at| scan::message(&text[at + 2..]));
                         }
                     }
                 }
@@ -216,14 +216,14 @@ fn result(line: &[u8]) -> Option<(&[u8], Word)> {
 
 /// `7 tests completed, 2 failed, 2 skipped`.
 fn totals(line: &[u8]) -> Option<[u64; 3]> {
-    let mut parts = line.split(|b| *b == b',').map(<[u8]>::trim_ascii);
+    let mut parts = line.split(|b| *b == b',');
     let (all, word) = parts.next().and_then(scan::counted)?;
     if !matches!(word, b"test completed" | b"tests completed") {
         return None;
     }
     let mut out = [all, 0, 0];
     for part in parts {
-        match scan::counted(part)? {
+        match scan::counted(part.trim_ascii())? {
             (n, b"failed") => out[1] = n,
             (n, b"skipped") => out[2] = n,
             _ => return None,

@@ -122,13 +122,12 @@ impl Gtest {
                 self.passed = number_of_tests(rest).or(self.passed);
                 self.listing = Listing::No;
             }
-            b"[  SKIPPED ]" if self.ran.is_some() && self.passed.is_some() => match number_of_tests(rest) {
-                Some(n) => {
+            b"[  SKIPPED ]" if self.ran.is_some() && self.passed.is_some() => {
+                if let Some(n) = number_of_tests(rest) {
                     self.skipped = Some(n);
                     self.listing = Listing::Skipped;
                 }
-                None => {}
-            },
+            }
             b"[  FAILED  ]" if self.ran.is_some() && self.passed.is_some() => match number_of_tests(rest) {
                 Some(n) => {
                     self.failed = Some(n);

@@ -100,7 +100,6 @@ impl Runner for Jest {
                     self.seen = true;
                     self.in_failed_file = failed;
                     self.file = name.to_vec();
-                    return;
                 }
             }
             b'T' if line.starts_with(b"Test Suites: ") => self.suites = true,

@@ -179,12 +179,16 @@ impl Reader {
         if self.active.is_none() && self.sessions.is_empty() && !self.dropped {
             let lines: Vec<&[u8]> = self.before.iter().map(Vec::as_slice).collect();
             let likely = TABLE.iter().find(|f| (f.may_be)(&lines));
-            if let Some(format) = likely.or_else(|| self.hinted()) {
+            // What the job was started as comes first.
+            for format in self.hinted().into_iter().chain(likely) {
                 let mut runner = (format.start)();
-                for text in lines {
+                for text in &lines {
                     runner.line(Line { text, ended: true });
                 }
-                self.active = Some((format, runner));
+                self.sessions.extend(runner.finish());
+                if !self.sessions.is_empty() {
+                    break;
+                }
             }
         }
         if let Some((_, runner)) = self.active.take() {

@@ -84,6 +84,8 @@ impl Runner for Rspec {
                     self.seconds = Some(seconds);
                 } else if line == b"Failures:" {
                     self.in_failures = true;
+                } else {
+                    self.letters(line);
                 }
             }
             b'0'..=b'9' if self.ending => self.totals = totals(line).or(self.totals),
@@ -102,11 +104,7 @@ impl Runner for Rspec {
                 self.seen |= self.json.is_some();
             }
             b' ' if self.in_failures => self.failure(line),
-            b'.' | b'*' if !self.ending => {
-                if let Some(more) = letters(line) {
-                    self.early.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
-                }
-            }
+            b'.' | b'*' => self.letters(line),
             _ => self.torn |= scan::torn(line),
         }
     }
@@ -122,6 +120,12 @@ impl Runner for Rspec {
 }
 
 impl Rspec {
+    fn letters(&mut self, line: &[u8]) {
+        if let Some(more) = letters(line).filter(|_| !self.ending) {
+            self.early.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
+        }
+    }
+
     fn failure(&mut self, line: &[u8]) {
         let text = line.trim_ascii();
         let indent = line.len() - line.trim_ascii_start().len();

@@ -78,6 +78,8 @@ macro_rules! row {
 
 /// Every runner whose output is understood.
 pub static TABLE: &[Format] = &[
+    // "4 tests, 1 failure, 1 skipped in 1 seconds" would do for a summary of pytest's.
+    row!("bats", bats),
     row!("pytest", pytest, crate::pytest::may_be),
     row!("nextest", nextest),
     row!("cargo-test", cargo_test),
@@ -89,7 +91,6 @@ pub static TABLE: &[Format] = &[
     row!("vitest", vitest),
     row!("node-test", node_test),
     row!("mocha", mocha),
-    row!("bats", bats),
     row!("tap", tap),
     row!("rspec", rspec, crate::rspec::may_be),
     row!("surefire", surefire),

@@ -94,7 +94,7 @@ impl Runner for Vitest {
                 self.ended = true;
             }
             b'{' if line.starts_with(b"{\"numTotalTestSuites\":") => {
-                self.json = json(line, NAME).map(Box::new)
+                self.json = json(line, NAME).map(Box::new);
             }
             _ => {
                 self.said(line);
