@@ -77,7 +77,8 @@ impl Runner for Bats {
         } else if let Some((kind, name)) = drawn(text) {
             self.seen = true;
             self.tally[kind] += 1;
-            self.last = name.to_vec();
+            self.last.clear();
+            self.last.extend_from_slice(name);
             if kind == 1 {
                 self.names.add(name, Outcome::Failed);
             }

@@ -8,10 +8,13 @@ use crate::report::{Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Names};
-use memchr::memmem;
+use memchr::memmem::{self, Finder};
 use serde_json::Value;
+use std::sync::LazyLock;
 
 const NAME: &str = "cargo-test";
+static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("error: "));
+static DOTS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(" ... "));
 
 /// Whether a line opens output of `cargo test`.
 pub(crate) fn opens(line: &[u8]) -> bool {
@@ -409,7 +412,7 @@ fn announced(line: &[u8]) -> Option<u64> {
 /// `test a::b ... ok`, `test a - should panic ... FAILED`, `test a ... ignored, why`, `test a ... `.
 fn outcome_line(line: &[u8]) -> Option<(&[u8], Word)> {
     let rest = line.strip_prefix(b"test ")?;
-    let at = memmem::find(rest, b" ... ")?;
+    let at = DOTS.find(rest)?;
     let word = match &rest[at + 5..] {
         b"ok" => Word::Ok,
         b"FAILED" => Word::Failed,
@@ -448,7 +451,7 @@ fn result(line: &[u8]) -> Option<(Tally, u64)> {
 
 /// Where cargo's own last words about a target begin: behind whatever the target was writing.
 fn cut(line: &[u8]) -> Option<usize> {
-    let at = memmem::find(line, b"error: ")?;
+    let at = ERROR.find(line)?;
     is_cargos_end(&line[at..]).then_some(at)
 }
 

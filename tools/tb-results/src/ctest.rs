@@ -121,11 +121,13 @@ impl Ctest {
             if self.running.len() < 10_000 {
                 self.running.push((n, name.to_vec()));
             }
-            self.last = name.to_vec();
+            self.last.clear();
+            self.last.extend_from_slice(name);
         } else if let Some(result) = Result::of(line) {
             self.seen = true;
             self.running.retain(|(n, _)| *n != result.number);
-            self.last = result.name.to_vec();
+            self.last.clear();
+            self.last.extend_from_slice(result.name);
             match result.how {
                 How::Passed => self.passed += 1,
                 How::Skipped => self.early_skipped += 1,

@@ -102,7 +102,7 @@ enum Word {
 /// What was heard of a package that has not ended.
 #[derive(Default)]
 struct Package {
-    announced: HashSet<Vec<u8>>,
+    announced: HashSet<u64>,
     running: Vec<Vec<u8>>,
     passed: u64,
     skipped: u64,
@@ -124,13 +124,22 @@ impl Package {
     fn is_new(&self) -> bool {
         self.announced.is_empty() && self.failures.is_empty() && self.panic.is_none()
     }
+
+    /// A test runs no more. Mostly it is the one that was begun last.
+    fn ended(&mut self, name: &[u8]) {
+        if let Some(at) = self.running.iter().rposition(|r| r == name) {
+            self.running.remove(at);
+        }
+    }
 }
 
 #[derive(Default)]
 struct Go {
     seen: bool,
-    /// Text has one package at a time, under the empty name; JSON has them side by side.
-    open: HashMap<String, Package>,
+    /// Text has one package at a time.
+    text: Package,
+    /// JSON has them side by side.
+    open: BTreeMap<String, Package>,
     names: Names,
     passed: u64,
     skipped: u64,
@@ -157,7 +166,7 @@ impl Runner for Go {
     }
 
     fn idle(&self) -> bool {
-        self.ended && self.open.values().all(Package::is_new)
+        self.ended && self.text.is_new() && self.open.values().all(Package::is_new)
     }
 
     fn finish(mut self: Box<Self>) -> Vec<Session> {
@@ -227,7 +236,7 @@ impl Go {
             // The end of the package, if its text has not said so before.
             None => {
                 let failed = action == b"fail";
-                if self.open.get(package).is_some_and(|p| !p.is_new()) {
+                if self.known(package).is_some_and(|p| !p.is_new()) {
                     self.end(package, package.as_bytes(), if failed { Ended::Failed } else { Ended::Ok });
                 }
             }
@@ -253,10 +262,9 @@ impl Go {
             let name = &line[at + 10..];
             if !name.is_empty() && !name.contains(&b' ') && name.len() < 4096 {
                 let open = self.package(key);
-                open.announced.insert(name.to_vec());
-                open.running.retain(|r| r != name);
+                open.announced.insert(scan::hash(name));
+                open.ended(name);
                 open.running.push(name.to_vec());
-                self.last = name.to_vec();
                 return;
             }
         }
@@ -271,7 +279,7 @@ impl Go {
                 open.panic.get_or_insert_with(|| scan::message(line));
             }
             b'r' | b'\t' => {
-                let Some(open) = self.open.get_mut(key) else { return };
+                let Some(open) = self.known(key) else { return };
                 if line.trim_ascii_start() == b"running tests:" {
                     open.listing = open.timed_out;
                 } else if open.listing {
@@ -283,17 +291,20 @@ impl Go {
                 self.package(key).panic.get_or_insert_with(|| scan::message(line));
             }
             b'g' => {
-                if let Some(open) = self.open.get_mut(key) {
+                if let Some(open) = self.known(key) {
                     open.listing = false;
                 }
             }
             b' ' => {
                 // "    calc_test.go:4: why" belongs to the failure above or to the test that runs.
-                let Some(open) = self.open.get_mut(key) else { return };
-                let Some((file, n)) = scan::place(line.trim_ascii_start()) else { return };
+                let Some(open) = self.known(key) else { return };
                 let test = open.running.last().or(open.failures.last());
-                if let (true, Some(test)) = (file.ends_with(".go"), test) {
-                    let said = line.trim_ascii_start();
+                let Some(test) = test.filter(|t| !open.said.contains_key(*t)) else { return };
+                let said = line.trim_ascii_start();
+                let Some((file, n)) = memmem::find(said, b".go:").and_then(|_| scan::place(said)) else {
+                    return;
+                };
+                if file.ends_with(".go") && open.said.len() < 10_000 {
                     let at = memmem::find(said, b": ").map_or(said.len(), |at| at + 2);
                     let said = scan::message(&said[at..]);
                     open.said.entry(test.clone()).or_insert((file, n, said));
@@ -306,22 +317,34 @@ impl Go {
     fn package(&mut self, key: &str) -> &mut Package {
         self.seen = true;
         self.ended = false;
-        self.open.entry(key.to_owned()).or_default()
+        match key {
+            "" => &mut self.text,
+            _ => self.open.entry(key.to_owned()).or_default(),
+        }
+    }
+
+    /// A package of which something was heard.
+    fn known(&mut self, key: &str) -> Option<&mut Package> {
+        match key {
+            "" => Some(&mut self.text),
+            _ => self.open.get_mut(key),
+        }
     }
 
     fn result(&mut self, key: &str, name: &[u8], word: Word, seconds: f64) {
         let open = self.package(key);
-        if !open.announced.is_empty() && !open.announced.contains(name) {
+        if !open.announced.is_empty() && !open.announced.contains(&scan::hash(name)) {
             return;
         }
-        open.running.retain(|r| r != name);
+        open.ended(name);
         open.just_failed = word == Word::Fail;
         match word {
             Word::Pass => open.passed += 1,
             Word::Skip => open.skipped += 1,
             Word::Fail => open.failures.push(name.to_vec()),
         }
-        self.last = name.to_vec();
+        self.last.clear();
+        self.last.extend_from_slice(name);
         if seconds > 0.0 && self.slowest.len() < 10_000 {
             self.slowest.push(Slow { id: scan::text(name), phase: None, seconds });
         }
@@ -331,7 +354,10 @@ impl Go {
     fn end(&mut self, key: &str, path: &[u8], how: Ended) {
         self.seen = true;
         self.ended = true;
-        let mut package = self.open.remove(key).unwrap_or_default();
+        let mut package = match key {
+            "" => std::mem::take(&mut self.text),
+            _ => self.open.remove(key).unwrap_or_default(),
+        };
         match how {
             Ended::Nothing => return,
             Ended::Unbuilt => {

@@ -107,7 +107,8 @@ impl Runner for Gradle {
                 Some((name, word)) => {
                     self.seen = true;
                     self.tested = true;
-                    self.last = name.to_vec();
+                    self.last.clear();
+                    self.last.extend_from_slice(name);
                     match word {
                         Word::Passed => {
                             self.passed_shown = true;

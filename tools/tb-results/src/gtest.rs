@@ -54,7 +54,8 @@ struct Gtest {
     early: Vec<(Vec<u8>, bool)>,
     checked: Option<(String, u64)>,
     places: Names,
-    current: Option<Vec<u8>>,
+    /// The last test has begun and not ended.
+    running: bool,
     announced: bool,
     last: Vec<u8>,
     slowest: Vec<Slow>,
@@ -114,8 +115,9 @@ impl Gtest {
                 self.seen = true;
                 self.announced = true;
                 self.checked = None;
-                self.current = Some(rest.to_vec());
-                self.last = rest.to_vec();
+                self.last.clear();
+                self.last.extend_from_slice(rest);
+                self.running = true;
             }
             b"[       OK ]" => self.result(rest, 0),
             b"[  PASSED  ]" if self.ran.is_some() => {
@@ -151,20 +153,21 @@ impl Gtest {
         } else if let Some(found) = ended_at(rest) {
             self.seen = true;
             self.ran = Some(found);
-            self.current = None;
+            self.running = false;
         }
     }
 
     fn result(&mut self, rest: &[u8], kind: usize) {
         let Some((name, seconds)) = timed(rest) else { return };
         // What a test prints in this form names another test than the one that runs.
-        if self.announced && self.current.as_deref() != Some(name) {
+        if self.announced && !(self.running && self.last == name) {
             return;
         }
         self.seen = true;
-        self.current = None;
+        self.running = false;
         self.results[kind] += 1;
-        self.last = name.to_vec();
+        self.last.clear();
+        self.last.extend_from_slice(name);
         if seconds > 0.0 && self.slowest.len() < 10_000 {
             self.slowest.push(Slow { id: scan::text(name), phase: None, seconds });
         }
@@ -187,7 +190,7 @@ impl Gtest {
         session.complete = was.passed.is_some();
         session.duration = was.ran.and_then(|(_, seconds)| seconds);
         session.last_test = (!was.last.is_empty()).then(|| scan::text(&was.last));
-        session.unfinished = was.current.iter().map(|t| scan::text(t)).collect();
+        session.unfinished = was.running.then(|| scan::text(&was.last)).into_iter().collect();
         let mut slowest = was.slowest;
         slowest.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         slowest.truncate(100);

@@ -7,7 +7,7 @@ use crate::report::{Failing, Outcome, Session, Slow};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan;
-use crate::xml::{Event, Xml};
+use crate::xml::{self, Event, Xml};
 use memchr::memmem;
 
 const NAME: &str = "junitxml";
@@ -39,7 +39,8 @@ pub(crate) fn rerun(_: &Again<'_>) -> Vec<Vec<String>> {
 /// What a `<testcase>` has turned out to be.
 #[derive(Default)]
 struct Case {
-    id: String,
+    /// The attributes; of most cases nobody asks the name.
+    attributes: Vec<u8>,
     seconds: f64,
     failed: bool,
     error: bool,
@@ -72,7 +73,10 @@ struct Tests {
     reruns: u64,
     failing: Vec<Failing>,
     slowest: Vec<Slow>,
-    last: String,
+    /// The attributes of the last case.
+    last: Vec<u8>,
+    /// Faster tests are not among the slowest.
+    bar: f64,
 }
 
 impl Runner for Junit {
@@ -120,11 +124,20 @@ impl Junit {
         session.counts.skipped = Some(skipped);
         session.counts.reruns = Some(tests.reruns);
         session.failing = Some(tests.failing);
-        session.last_test = (!tests.last.is_empty()).then_some(tests.last);
+        session.last_test = (!tests.last.is_empty()).then(|| id(&tests.last));
         let mut slowest = tests.slowest;
         cut_slowest(&mut slowest);
         session.slowest = slowest;
         vec![session]
+    }
+}
+
+/// A test's class and name; bats takes the name alone.
+fn id(attributes: &[u8]) -> String {
+    let name = xml::attribute(attributes, b"name").unwrap_or_default();
+    match xml::attribute(attributes, b"classname") {
+        Some(class) if !class.ends_with(".bats") => format!("{class}::{name}"),
+        _ => name,
     }
 }
 
@@ -149,7 +162,7 @@ impl Tests {
     }
 
     fn open(&mut self, name: &[u8], attributes: &[u8]) {
-        let attribute = |key: &[u8]| crate::xml::attribute(attributes, key);
+        let attribute = |key: &[u8]| xml::attribute(attributes, key);
         let seconds = || {
             attribute(b"time").and_then(|t| t.replace(',', "").parse::<f64>().ok()).filter(|t| t.is_finite())
         };
@@ -172,15 +185,17 @@ impl Tests {
                 }
             }
             b"testcase" => {
-                let name = attribute(b"name").unwrap_or_default();
-                let id = match attribute(b"classname") {
-                    // bats takes names alone.
-                    Some(class) if !class.ends_with(".bats") => format!("{class}::{name}"),
-                    _ => name,
-                };
                 let word = attribute(b"status").or_else(|| attribute(b"result")).unwrap_or_default();
                 let skipped = matches!(word.as_str(), "notrun" | "disabled" | "skipped" | "suppressed");
-                self.case = Some(Case { id, seconds: seconds().unwrap_or(0.0), skipped, ..Case::default() });
+                let mut kept = std::mem::take(&mut self.last);
+                kept.clear();
+                kept.extend_from_slice(attributes);
+                self.case = Some(Case {
+                    attributes: kept,
+                    seconds: seconds().unwrap_or(0.0),
+                    skipped,
+                    ..Case::default()
+                });
             }
             b"failure" | b"error" | b"skipped" => {
                 let Some(case) = &mut self.case else { return };
@@ -210,7 +225,7 @@ impl Tests {
             && let Some(first) = text.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).find(|l| !l.is_empty())
         {
             case.class = case.class.take().or_else(|| scan::class(first));
-            case.message = Some(scan::message(&crate::xml::plain(first)));
+            case.message = Some(scan::message(&xml::plain(first)));
         }
         // "tests/test_core.py:14: AssertionError" ends pytest's.
         let last = text.rsplit(|b| *b == b'\n').map(<[u8]>::trim_ascii).find(|l| !l.is_empty());
@@ -239,7 +254,6 @@ impl Tests {
     }
 
     fn count(&mut self, case: Case) {
-        self.last.clone_from(&case.id);
         let kind = match (case.failed, case.error, case.skipped) {
             (true, ..) => 1,
             (_, true, _) => 2,
@@ -250,19 +264,21 @@ impl Tests {
         if case.failed && case.error {
             self.counts[2] += 1;
         }
-        if case.seconds > 0.0 {
-            self.slowest.push(Slow { id: case.id.clone(), phase: None, seconds: case.seconds });
-            if self.slowest.len() > 4096 {
+        if case.seconds > self.bar {
+            self.slowest.push(Slow { id: id(&case.attributes), phase: None, seconds: case.seconds });
+            if self.slowest.len() > 1000 {
                 cut_slowest(&mut self.slowest);
+                self.bar = self.slowest.last().map_or(0.0, |s| s.seconds);
             }
         }
         if (case.failed || case.error) && self.failing.len() < 100_000 {
             let outcome = if case.failed { Outcome::Failed } else { Outcome::Error };
-            let mut failing = Failing::new(case.id, outcome);
+            let mut failing = Failing::new(id(&case.attributes), outcome);
             failing.error_class = case.class;
             failing.message = case.message;
             failing.place = case.place;
             self.failing.push(failing);
         }
+        self.last = case.attributes;
     }
 }

@@ -79,7 +79,8 @@ impl Runner for Mocha {
             Some(_) => {
                 self.seen = true;
                 self.early[0] += 1;
-                self.last = line.trim_ascii()["✔ ".len()..].to_vec();
+                self.last.clear();
+                self.last.extend_from_slice(&line.trim_ascii()["✔ ".len()..]);
             }
             None => self.list(line),
         }
@@ -125,7 +126,8 @@ impl Mocha {
             && n == self.early[1] + 1
         {
             self.early[1] += 1;
-            self.last = name.to_vec();
+            self.last.clear();
+            self.last.extend_from_slice(name);
         }
     }
 

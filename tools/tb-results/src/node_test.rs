@@ -180,7 +180,8 @@ impl Node {
         if self.listing {
             return;
         }
-        self.last = name.to_vec();
+        self.last.clear();
+        self.last.extend_from_slice(name);
         self.parent = None;
         let own = self.open.last().is_some_and(|(at, open)| *at == indent && open == name);
         self.close(indent);

@@ -96,6 +96,11 @@ pub(crate) fn place(text_: &[u8]) -> Option<(String, u64)> {
     None
 }
 
+/// A number that stands for a name where only membership is asked (FNV-1a).
+pub(crate) fn hash(name: &[u8]) -> u64 {
+    name.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+}
+
 /// A message short enough to be kept.
 pub(crate) fn message(line: &[u8]) -> String {
     text(&line[..line.len().min(MESSAGE)])

@@ -247,8 +247,8 @@ impl Tap {
             }
             self.points += 1;
         }
-        let name = point.name();
-        self.last.clone_from(&name);
+        self.last.clear();
+        self.last.extend_from_slice(point.text);
         let sum = &mut self.sum;
         if indent == 0 {
             sum.points += 1;
@@ -262,6 +262,7 @@ impl Tap {
         if point.ok || point.skip || point.todo {
             return;
         }
+        let name = point.name();
         if indent == 0 {
             self.names.add(&name, Outcome::Failed);
         }

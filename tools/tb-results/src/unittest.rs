@@ -9,11 +9,13 @@ use crate::report::{Failing, Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Names};
-use memchr::memmem;
+use memchr::memmem::{self, Finder};
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 const NAME: &str = "unittest";
 const DASHES: &[u8] = &[b'-'; 70];
+static ELLIPSIS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(" ..."));
 const RULE: &[u8] = &[b'='; 70];
 
 /// Whether a line opens output of unittest.
@@ -119,6 +121,8 @@ struct Unittest {
     current: Option<Vec<u8>>,
     docs: Option<Vec<u8>>,
     last: Vec<u8>,
+    /// The last test as its line has it, if that is newer.
+    raw: Vec<u8>,
     /// The test whose report is being read.
     reporting: Vec<u8>,
     trace: Option<(String, u64)>,
@@ -336,7 +340,8 @@ impl Unittest {
         }
         let mut session = Session::at_zero(NAME);
         session.complete = was.trailer.is_some();
-        session.last_test = (!was.last.is_empty()).then(|| scan::text(&was.last));
+        let last = id(&was.raw).filter(|_| !was.raw.is_empty()).unwrap_or(was.last);
+        session.last_test = (!last.is_empty()).then(|| scan::text(&last));
         session.faults = was.faults;
         let mut names = was.names.into_vec();
         let counts = &mut session.counts;
@@ -423,6 +428,16 @@ fn id(name: &[u8]) -> Option<Vec<u8>> {
     Some(id)
 }
 
+/// Whether this is a test's name with its class in brackets.
+fn is_test(name: &[u8]) -> bool {
+    let name = name.trim_ascii();
+    let Some(open) = memchr::memchr(b'(', name).filter(|at| *at > 0 && name[at - 1] == b' ') else {
+        return false;
+    };
+    let Some(close) = memchr::memchr(b')', &name[open..]) else { return false };
+    dotted(&name[..open - 1]) && dotted(&name[open + 1..open + close])
+}
+
 fn dotted(name: &[u8]) -> bool {
     let begins = name.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_' || *b >= 0x80);
     begins
@@ -443,12 +458,11 @@ struct Verbose<'l> {
 
 /// `test_a (mod.Class.test_a) ... ok`.
 fn verbose(line: &[u8]) -> Option<Verbose<'_>> {
-    let at = memmem::find(line, b" ...")?;
+    let at = ELLIPSIS.find(line)?;
     let name = &line[..at];
     let rest = line[at + 4..].trim_ascii_start();
     let word = word(rest);
-    let paren = memmem::find(name, b" (").is_some();
-    let dotted = paren && id(name).is_some();
+    let dotted = is_test(name);
     let known = dotted || word != Word::None;
     (known && !name.is_empty()).then_some(Verbose { name, dotted, begun: word == Word::None, word, rest })
 }

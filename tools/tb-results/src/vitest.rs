@@ -5,10 +5,13 @@ use crate::report::{Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Names};
-use memchr::memmem;
+use memchr::memmem::{self, Finder};
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 const NAME: &str = "vitest";
+/// What stands between a file, its suites and a test.
+static LEVEL: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(" > "));
 
 /// Whether a line opens output of Vitest.
 pub(crate) fn opens(line: &[u8]) -> bool {
@@ -196,9 +199,10 @@ impl Vitest {
 
     fn early_line(&mut self, mark: Mark, rest: &[u8]) {
         self.seen = true;
-        if memmem::find(rest, b" > ").is_some() {
+        if LEVEL.find(rest).is_some() {
             let name = rest.rsplitn(2, |b| *b == b' ').last().unwrap_or(rest);
-            self.last = name.to_vec();
+            self.last.clear();
+            self.last.extend_from_slice(name);
             match mark {
                 Mark::Passed => self.early.passed += 1,
                 Mark::Failed => self.early.failed += 1,
@@ -277,11 +281,11 @@ fn file_line(line: &[u8]) -> Option<(Mark, &[u8])> {
     let marks = [("✓ ", Mark::Passed), ("× ", Mark::Failed), ("↓ ", Mark::Skipped), ("❯ ", Mark::File)];
     let (mark, rest) =
         marks.into_iter().find_map(|(m, mark)| Some((mark, rest.strip_prefix(m.as_bytes())?)))?;
-    let count = [&b" test)"[..], b" tests)", b" test | ", b" tests | "]
-        .iter()
-        .any(|w| memmem::find(rest, w).is_some());
-    let test = memmem::find(rest, b" > ").is_some();
-    (count || test).then_some((mark, rest))
+    let count = || {
+        let words: [&[u8]; 4] = [b" test)", b" tests)", b" test | ", b" tests | "];
+        words.iter().any(|w| memmem::find(rest, w).is_some())
+    };
+    (LEVEL.find(rest).is_some() || count()).then_some((mark, rest))
 }
 
 /// `4 failed | 7 passed | 1 expected fail | 1 skipped | 1 todo (14)`.
