@@ -8,15 +8,16 @@
 use crate::report::{Outcome, Session, Slow};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
-use crate::scan::{self, Names};
+use crate::scan::{self, Hashes, Names};
 use memchr::memmem::{self, Finder};
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 const NAME: &str = "go";
 
 static RESULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("--- "));
+static GO: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(".go:"));
 static RUN: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("=== RUN   "));
 
 /// Whether a line opens output of `go test`.
@@ -102,13 +103,15 @@ enum Word {
 /// What was heard of a package that has not ended.
 #[derive(Default)]
 struct Package {
-    announced: HashSet<u64>,
+    announced: Hashes,
     running: Vec<Vec<u8>>,
     passed: u64,
     skipped: u64,
     failures: Vec<Vec<u8>>,
-    /// The place and the words under the last failure.
-    said: HashMap<Vec<u8>, (String, u64, String)>,
+    /// The first line with a place that each test logged, since the last test that is no subtest began.
+    notes: Vec<(u64, Vec<u8>)>,
+    /// The place and the words of those that failed.
+    said: HashMap<u64, (String, u64, String)>,
     panic: Option<String>,
     timed_out: bool,
     /// The last line was the result of a test that failed: a panic behind it is that test's.
@@ -123,6 +126,14 @@ struct Package {
 impl Package {
     fn is_new(&self) -> bool {
         self.announced.is_empty() && self.failures.is_empty() && self.panic.is_none()
+    }
+
+    /// `    calc_test.go:4: why` under a failure.
+    fn explain(&mut self, test: u64, line: &[u8]) {
+        let said = line.trim_ascii_start();
+        let Some((file, n)) = scan::place(said).filter(|(file, _)| file.ends_with(".go")) else { return };
+        let at = memmem::find(said, b": ").map_or(said.len(), |at| at + 2);
+        self.said.entry(test).or_insert_with(|| (file, n, scan::message(&said[at..])));
     }
 
     /// A test runs no more. Mostly it is the one that was begun last.
@@ -263,6 +274,9 @@ impl Go {
             if !name.is_empty() && !name.contains(&b' ') && name.len() < 4096 {
                 let open = self.package(key);
                 open.announced.insert(scan::hash(name));
+                if !name.contains(&b'/') {
+                    open.notes.clear();
+                }
                 open.ended(name);
                 open.running.push(name.to_vec());
                 return;
@@ -298,16 +312,18 @@ impl Go {
             b' ' => {
                 // "    calc_test.go:4: why" belongs to the failure above or to the test that runs.
                 let Some(open) = self.known(key) else { return };
-                let test = open.running.last().or(open.failures.last());
-                let Some(test) = test.filter(|t| !open.said.contains_key(*t)) else { return };
-                let said = line.trim_ascii_start();
-                let Some((file, n)) = memmem::find(said, b".go:").and_then(|_| scan::place(said)) else {
+                if GO.find(line).is_none() {
                     return;
-                };
-                if file.ends_with(".go") && open.said.len() < 10_000 {
-                    let at = memmem::find(said, b": ").map_or(said.len(), |at| at + 2);
-                    let said = scan::message(&said[at..]);
-                    open.said.entry(test.clone()).or_insert((file, n, said));
+                }
+                match (open.running.last(), open.failures.last()) {
+                    (Some(test), _) => {
+                        let test = scan::hash(test);
+                        if open.notes.last().is_none_or(|(t, _)| *t != test) && open.notes.len() < 10_000 {
+                            open.notes.push((test, line.to_vec()));
+                        }
+                    }
+                    (None, Some(test)) => open.explain(scan::hash(test), line),
+                    (None, None) => {}
                 }
             }
             _ => {}
@@ -341,7 +357,14 @@ impl Go {
         match word {
             Word::Pass => open.passed += 1,
             Word::Skip => open.skipped += 1,
-            Word::Fail => open.failures.push(name.to_vec()),
+            Word::Fail => {
+                open.failures.push(name.to_vec());
+                let test = scan::hash(name);
+                if let Some(at) = open.notes.iter().position(|(t, _)| *t == test) {
+                    let (_, line) = open.notes.swap_remove(at);
+                    open.explain(test, &line);
+                }
+            }
         }
         self.last.clear();
         self.last.extend_from_slice(name);
@@ -398,7 +421,7 @@ impl Go {
             let id =
                 if path.is_empty() { scan::text(&name) } else { format!("{path}.{}", scan::text(&name)) };
             let Some(failing) = self.names.add(id.as_bytes(), Outcome::Failed) else { continue };
-            if let Some((file, line, said)) = package.said.get(&name) {
+            if let Some((file, line, said)) = package.said.get(&scan::hash(&name)) {
                 failing.place = Some((file.clone(), *line));
                 failing.message = Some(said.clone());
             }

@@ -1,7 +1,8 @@
 //! What the parsers of several runners need: numbers, durations, names in order, classes of errors.
 
 use crate::report::{Failing, Outcome};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// How many failing tests are kept. A log that names more is noise, or nobody reads the list.
 const NAMES: usize = 100_000;
@@ -99,6 +100,27 @@ pub(crate) fn place(text_: &[u8]) -> Option<(String, u64)> {
 /// A number that stands for a name where only membership is asked (FNV-1a).
 pub(crate) fn hash(name: &[u8]) -> u64 {
     name.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// A set of such numbers; they need no second hashing.
+pub(crate) type Hashes = HashSet<u64, BuildHasherDefault<Same>>;
+
+/// The hash of a hash.
+#[derive(Default)]
+pub(crate) struct Same(u64);
+
+impl Hasher for Same {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = hash(bytes);
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = n;
+    }
 }
 
 /// A message short enough to be kept.
