@@ -4,6 +4,7 @@
 pub mod contract;
 pub mod log;
 pub mod process;
+pub mod progress;
 pub mod pytest;
 pub mod report;
 pub mod supervise;

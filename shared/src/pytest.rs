@@ -234,13 +234,13 @@ pub fn last_summary(tail: &[u8]) -> Option<Summary> {
 }
 
 /// What a line that was drawn over and over, after carriage returns, shows in the end.
-fn last_state(line: &[u8]) -> &[u8] {
+pub(crate) fn last_state(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     memrchr(b'\r', line).map_or(line, |at| &line[at + 1..])
 }
 
 /// The lines of a text, the last one first. No line ends, no empty line after the last.
-fn lines_backwards(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn lines_backwards(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     let mut end = text.len();
     memrchr_iter(b'\n', text).map(Some).chain([None]).map(move |at| {

@@ -143,7 +143,7 @@ impl Report {
             None => crate::log::Tail::default(),
         };
         let progress =
-            if running { crate::pytest::progress(&tail.bytes) } else { crate::pytest::Progress::default() };
+            if running { crate::progress::progress(&tail.bytes) } else { crate::pytest::Progress::default() };
         let phase = job.log.as_ref().and_then(|l| l.end.phase.clone()).or(progress.phase.map(|phase| {
             let word = match phase {
                 crate::pytest::Phase::Collect => "collect",

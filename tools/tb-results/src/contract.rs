@@ -32,6 +32,11 @@ impl Lines {
         true
     }
 
+    /// What was run, by the header.
+    pub(crate) fn command(&self) -> Option<&[String]> {
+        self.header.as_ref()?.command.as_deref()
+    }
+
     /// The footer with the header's job id counts; another job's fools nobody.
     fn result(&mut self, json: &[u8]) {
         let Some(header) = &self.header else { return };

@@ -76,6 +76,7 @@ fn words(counts: &Counts) -> String {
         (counts.errors, "errors"),
     ];
     let rarely = [
+        (counts.timed_out, "timed out"),
         (counts.xfailed, "xfailed"),
         (counts.xpassed, "xpassed"),
         (counts.deselected, "deselected"),

@@ -32,6 +32,7 @@ pub struct Object<'a> {
 struct Counts {
     passed: Option<u64>,
     failed: Option<u64>,
+    timed_out: Option<u64>,
     skipped: Option<u64>,
     errors: Option<u64>,
     xfailed: Option<u64>,
@@ -182,6 +183,7 @@ impl From<crate::report::Counts> for Counts {
         Counts {
             passed: c.passed,
             failed: c.failed,
+            timed_out: c.timed_out,
             skipped: c.skipped,
             errors: c.errors,
             xfailed: c.xfailed,

@@ -4,23 +4,41 @@
 //! parser of the runner whose output it is, the parser's sessions become a [`report::Report`], and `human`,
 //! [`json`] or one of the other renderers prints it.
 
+mod bats;
+mod cargo_test;
 pub mod cli;
 mod contract;
+mod ctest;
 mod decode;
 mod diff;
+mod go;
+mod gradle;
 mod grep;
+mod gtest;
 mod human;
+mod jest;
 pub mod json;
 mod junit;
+mod junitxml;
 mod lines;
+mod mocha;
+mod nextest;
+mod node_test;
 mod prefix;
 pub mod pytest;
 mod read;
 pub mod report;
 pub mod rerun;
+mod rspec;
 pub mod runner;
+mod scan;
 mod source;
+mod surefire;
 mod tail;
+mod tap;
+mod unittest;
+mod vitest;
+mod xml;
 
 pub use read::read;
 

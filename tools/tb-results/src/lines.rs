@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use tb_shared::pytest::strip_into;
 
 /// How much is read at once. Big enough that the calls do not show, small enough for the cache.
-const BLOCK: usize = 128 << 10;
+pub(crate) const BLOCK: usize = 128 << 10;
 /// Of a line longer than a block, so much of its beginning and of its end is kept.
 const KEPT: usize = 32 << 10;
 

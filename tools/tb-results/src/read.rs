@@ -3,10 +3,11 @@
 
 use crate::contract::Lines as ContractLines;
 use crate::decode;
+use crate::junitxml::{self, Junit};
 use crate::lines::{self, Cleaner};
 use crate::prefix::Prefix;
 use crate::report::{Report, Session};
-use crate::runner::{Format, Line, Runner, TABLE};
+use crate::runner::{self, Format, Line, Runner, TABLE};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
@@ -25,10 +26,16 @@ pub fn read(
     format: Option<&'static Format>,
     mut also: impl FnMut(&[u8]),
 ) -> io::Result<Report> {
+    let mut from = decode::utf8(from)?;
+    let head = head(&mut from)?;
+    if junitxml::begins(&head) && format.is_none_or(|f| f.name == "junitxml") {
+        return read_xml((&head[..]).chain(from), also);
+    }
+    let from = (&head[..]).chain(from);
     let mut reader = Reader::new(format);
     let mut cleaner = Cleaner::default();
     let mut first = true;
-    lines::for_each(decode::utf8(from)?, |block| {
+    lines::for_each(from, |block| {
         if std::mem::take(&mut first) {
             cleaner.prefix = Prefix::of_sample(block.text);
         }
@@ -52,6 +59,30 @@ pub fn read(
         also(block.text);
     })?;
     Ok(reader.finish())
+}
+
+/// The first bytes, as many as make a block: from them a prefix is learnt.
+fn head(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    from.take(lines::BLOCK as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// A document of XML has no lines worth the name: it is read block by block.
+fn read_xml(mut from: impl Read, mut also: impl FnMut(&[u8])) -> io::Result<Report> {
+    let mut junit = Junit::default();
+    let mut buffer = vec![0; lines::BLOCK];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(Report { sessions: junit.sessions(), job: None }),
+            Ok(n) => {
+                junit.block(&buffer[..n]);
+                also(&buffer[..n]);
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
 }
 
 /// The parser at work, and what has been found so far.
@@ -104,7 +135,8 @@ impl Reader {
 
     /// A line while no parser is at work.
     fn look(&mut self, line: Line<'_>) -> Option<Prefix> {
-        if let Some(format) = TABLE.iter().find(|f| (f.opens)(line.text)) {
+        let hinted = self.hinted();
+        if let Some(format) = hinted.into_iter().chain(TABLE).find(|f| (f.opens)(line.text)) {
             self.change(format);
             if let Some((_, runner)) = &mut self.active {
                 for text in self.before.drain(..) {
@@ -130,6 +162,11 @@ impl Reader {
         None
     }
 
+    /// The runner that the job's command starts.
+    fn hinted(&self) -> Option<&'static Format> {
+        runner::by_command(self.contract.command()?)
+    }
+
     fn change(&mut self, to: &'static Format) {
         if let Some((_, runner)) = self.active.take() {
             self.sessions.extend(runner.finish());
@@ -141,12 +178,17 @@ impl Reader {
         // The whole log is still here, and no line of it was a sign: the least that a runner prints.
         if self.active.is_none() && self.sessions.is_empty() && !self.dropped {
             let lines: Vec<&[u8]> = self.before.iter().map(Vec::as_slice).collect();
-            if let Some(format) = TABLE.iter().find(|f| (f.may_be)(&lines)) {
+            let likely = TABLE.iter().find(|f| (f.may_be)(&lines));
+            // What the job was started as comes first.
+            for format in self.hinted().into_iter().chain(likely) {
                 let mut runner = (format.start)();
-                for text in lines {
+                for text in &lines {
                     runner.line(Line { text, ended: true });
                 }
-                self.active = Some((format, runner));
+                self.sessions.extend(runner.finish());
+                if !self.sessions.is_empty() {
+                    break;
+                }
             }
         }
         if let Some((_, runner)) = self.active.take() {

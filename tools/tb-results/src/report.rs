@@ -12,6 +12,8 @@ pub struct Counts {
     pub passed: Option<u64>,
     /// Tests that failed, crashed or timed out.
     pub failed: Option<u64>,
+    /// Tests that ran out of their own time, where the runner counts them apart and not among the failed.
+    pub timed_out: Option<u64>,
     /// Tests that were skipped or ignored.
     pub skipped: Option<u64>,
     /// Errors outside of a test's own body: setup, teardown, collection.
@@ -46,6 +48,7 @@ impl Counts {
         Counts {
             passed: add(self.passed, other.passed),
             failed: add(self.failed, other.failed),
+            timed_out: add(self.timed_out, other.timed_out),
             skipped: add(self.skipped, other.skipped),
             errors: add(self.errors, other.errors),
             xfailed: add(self.xfailed, other.xfailed),
@@ -63,6 +66,7 @@ impl Counts {
         Counts {
             passed: f(self.passed),
             failed: f(self.failed),
+            timed_out: f(self.timed_out),
             skipped: f(self.skipped),
             errors: f(self.errors),
             xfailed: f(self.xfailed),
@@ -78,21 +82,28 @@ impl Counts {
 
     /// Whether anything is known to have run, skipped tests included.
     pub fn any_ran(&self) -> bool {
-        [self.passed, self.failed, self.skipped, self.errors, self.xfailed, self.xpassed]
-            .iter()
-            .any(|n| n.is_some_and(|n| n > 0))
+        self.kinds().iter().any(|n| n.is_some_and(|n| n > 0)) || self.errors.is_some_and(|n| n > 0)
+    }
+
+    /// Whether any test is known to have come to a result of its own; what did not build is not one.
+    fn any_result(&self) -> bool {
+        self.kinds().iter().any(|n| n.is_some_and(|n| n > 0))
     }
 
     /// Whether all that would have run is known to be nothing.
     pub fn nothing_ran(&self) -> bool {
-        [self.passed, self.failed, self.skipped, self.errors, self.xfailed, self.xpassed]
-            .iter()
-            .all(|n| *n == Some(0))
+        self.kinds().iter().all(|n| *n == Some(0)) && self.errors == Some(0)
+    }
+
+    fn kinds(&self) -> [Option<u64>; 5] {
+        [self.passed, self.failed, self.skipped, self.xfailed, self.xpassed]
     }
 
     /// Failed and errors together, as far as they are known.
     pub fn bad(&self) -> u64 {
-        self.failed.unwrap_or(0).saturating_add(self.errors.unwrap_or(0))
+        [self.failed, self.timed_out, self.errors]
+            .into_iter()
+            .fold(0, |sum, n| u64::saturating_add(sum, n.unwrap_or(0)))
     }
 }
 
@@ -212,6 +223,12 @@ pub struct Signs {
     pub gate: bool,
     /// Tests were only listed.
     pub listed_only: bool,
+    /// A process that ran tests died, or was ended.
+    pub died: bool,
+    /// It says that there was nothing to run.
+    pub no_tests: bool,
+    /// It ran nothing, and says why that is well: a file of tests that skips itself.
+    pub excused: bool,
     /// Failures among [`Counts::failed`] that are crashes of the process that ran the test.
     pub crashes: u64,
 }
@@ -265,24 +282,42 @@ impl Session {
         }
     }
 
+    /// A session of a runner that counts no warnings, no subtests of its own, and in which nothing has happened
+    /// yet.
+    pub(crate) fn at_zero(runner: &'static str) -> Session {
+        let zero = Counts::zero();
+        let counts = Counts {
+            warnings: None,
+            subtests_passed: None,
+            subtests_failed: None,
+            subtests_skipped: None,
+            ..zero
+        };
+        Session { counts, ..Session::new(runner) }
+    }
+
     /// The verdict that follows from the text alone.
     pub fn verdict(&self) -> Verdict {
         let signs = &self.signs;
-        if signs.build_error && !self.counts.any_ran() {
+        if signs.build_error && !self.counts.any_result() {
             return Verdict::BuildError;
         }
         if signs.usage && !signs.internal_error && !self.counts.any_ran() {
             return Verdict::Usage;
         }
         let real = self.counts.bad() > signs.crashes || signs.gate || signs.build_error;
-        let infra =
-            signs.internal_error || signs.crashes > 0 || !self.crashed_workers.is_empty() || !self.complete;
+        let infra = signs.internal_error
+            || signs.died
+            || signs.crashes > 0
+            || !self.crashed_workers.is_empty()
+            || !self.complete;
         match (infra, real) {
             (true, true) => Verdict::Mixed,
             (true, false) => Verdict::Infra,
             (false, _) if signs.interrupted => Verdict::Interrupted,
             (false, true) => Verdict::Fail,
-            (false, false) if signs.listed_only => Verdict::Pass,
+            (false, false) if signs.listed_only || signs.excused => Verdict::Pass,
+            (false, false) if signs.no_tests => Verdict::NoTests,
             (false, false) if self.counts.nothing_ran() => Verdict::NoTests,
             (false, false) => Verdict::Pass,
         }

@@ -28,7 +28,7 @@ pub fn lines(report: &Report) -> Result<Vec<String>> {
                 Code::NoVerdict,
                 "cannot write a command line: tests failed that the log does not name",
             )
-            .hint("pytest names them in its short summary: run it without -rN, --no-summary"));
+            .hint(hint(session.runner)));
         }
         if !runners.contains(&session.runner) {
             runners.push(session.runner);
@@ -55,10 +55,27 @@ pub fn lines(report: &Report) -> Result<Vec<String>> {
             continue;
         }
         let Some(format) = runner::by_name(name) else { continue };
-        let words = (format.rerun)(&again);
-        let line = shlex::try_join(words.iter().map(String::as_str))
-            .map_err(|_| Failure::cannot("quote a command line", "a test's name holds a NUL byte"))?;
-        out.push(line);
+        let commands = (format.rerun)(&again);
+        if commands.is_empty() {
+            let cause = format!("the log does not tell how to run one test of {name}");
+            return Err(
+                Failure::cannot("write a command line", cause).hint("what failed is listed by --failed")
+            );
+        }
+        for words in commands {
+            let line = shlex::try_join(words.iter().map(String::as_str))
+                .map_err(|_| Failure::cannot("quote a command line", "a test's name holds a NUL byte"))?;
+            out.push(line);
+        }
     }
     Ok(out)
+}
+
+/// How to make a runner name what failed.
+fn hint(runner: &str) -> &'static str {
+    match runner {
+        "pytest" => "pytest names them in its short summary: run it without -rN, --no-summary",
+        "tap" => "prove names them with -v",
+        _ => "run it without the options that make it quiet",
+    }
 }

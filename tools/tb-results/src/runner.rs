@@ -9,8 +9,8 @@
 //!    which parser reads the log, and where a second runner's output begins in a log of several. Say no when in
 //!    doubt: the lines before the opening are not lost, the parser gets the last of them again (see
 //!    [`crate::read`]). It is called on every line while no parser is at work, so look at the first byte first.
-//! 3. Write `fn rerun(&Again) -> Vec<String>`: the words of the command line that selects those tests. Quoting is
-//!    done by the caller.
+//! 3. Write `fn rerun(&Again) -> Vec<Vec<String>>`: the words of the command lines that select those tests, mostly
+//!    one; none where the runner cannot select. Quoting is done by the caller.
 //! 4. Add a row to [`TABLE`]. Its `may_be` is `|_| false` but for a runner whose shortest output has no line of
 //!    its own kind. Order matters only for a line that two runners claim: the first wins.
 //!
@@ -55,18 +55,77 @@ pub struct Format {
     pub may_be: fn(&[&[u8]]) -> bool,
     /// A parser at its start.
     pub start: fn() -> Box<dyn Runner>,
-    /// The words of a command line that runs these tests again, one after the other.
-    pub rerun: fn(&Again<'_>) -> Vec<String>,
+    /// The words of the command lines that run these tests again, one after the other. None: the runner has no way
+    /// to select them.
+    pub rerun: fn(&Again<'_>) -> Vec<Vec<String>>,
+}
+
+/// A row whose parser lives in the module `$module`; `$may_be` if its shortest output has no line of its own kind.
+macro_rules! row {
+    ($name:literal, $module:ident) => {
+        row!($name, $module, |_| false)
+    };
+    ($name:literal, $module:ident, $may_be:expr) => {
+        Format {
+            name: $name,
+            opens: crate::$module::opens,
+            may_be: $may_be,
+            start: crate::$module::start,
+            rerun: crate::$module::rerun,
+        }
+    };
 }
 
 /// Every runner whose output is understood.
-pub static TABLE: &[Format] = &[Format {
-    name: "pytest",
-    opens: crate::pytest::opens,
-    may_be: crate::pytest::may_be,
-    start: crate::pytest::start,
-    rerun: crate::pytest::rerun,
-}];
+pub static TABLE: &[Format] = &[
+    // "4 tests, 1 failure, 1 skipped in 1 seconds" would do for a summary of pytest's.
+    row!("bats", bats),
+    row!("pytest", pytest, crate::pytest::may_be),
+    row!("nextest", nextest),
+    row!("cargo-test", cargo_test),
+    row!("go", go),
+    row!("unittest", unittest),
+    row!("ctest", ctest),
+    row!("gtest", gtest),
+    row!("jest", jest),
+    row!("vitest", vitest),
+    row!("node-test", node_test),
+    row!("mocha", mocha),
+    row!("tap", tap),
+    row!("rspec", rspec, crate::rspec::may_be),
+    row!("surefire", surefire),
+    row!("gradle", gradle),
+    row!("junitxml", junitxml),
+];
+
+/// The row of the runner that a command line starts, if it says so.
+pub(crate) fn by_command(command: &[String]) -> Option<&'static Format> {
+    let words: Vec<&str> = command.iter().take(8).map(|w| w.rsplit('/').next().unwrap_or(w)).collect();
+    let has = |word: &str| words.contains(&word);
+    let starts = |program: &str| words.iter().position(|w| *w == program);
+    let follows =
+        |program: &str, word: &str| starts(program).is_some_and(|at| words[at + 1..].contains(&word));
+    let name = match () {
+        () if has("pytest") || has("py.test") => "pytest",
+        () if follows("cargo", "nextest") => "nextest",
+        () if follows("cargo", "test") => "cargo-test",
+        () if follows("go", "test") => "go",
+        () if has("unittest") || has("nosetests") || follows("manage.py", "test") => "unittest",
+        () if has("jest") => "jest",
+        () if has("vitest") => "vitest",
+        () if has("mocha") => "mocha",
+        () if follows("node", "--test") => "node-test",
+        () if has("bats") => "bats",
+        () if has("prove") => "tap",
+        () if has("ctest") => "ctest",
+        () if has("rspec") => "rspec",
+        () if has("mvn") || has("mvnw") => "surefire",
+        () if has("gradle") || has("gradlew") => "gradle",
+        () if command.iter().any(|w| w.starts_with("--gtest_")) => "gtest",
+        () => return None,
+    };
+    by_name(name)
+}
 
 /// The row of that name.
 pub fn by_name(name: &str) -> Option<&'static Format> {

@@ -110,7 +110,7 @@ pub fn start() -> Box<dyn Runner> {
 }
 
 /// The command line that selects these tests. Under xdist `-n0`: what a crowd of workers broke may pass alone.
-pub fn rerun(again: &Again<'_>) -> Vec<String> {
+pub fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
     // "python -m pytest", "/venv/bin/pytest": as it was called, without its selection.
     let called = again.command.and_then(|words| {
         let at =
@@ -122,7 +122,7 @@ pub fn rerun(again: &Again<'_>) -> Vec<String> {
         words.push("-n0".to_owned());
     }
     words.extend(again.ids.iter().map(|id| (*id).to_owned()));
-    words
+    vec![words]
 }
 
 /// The runs that are over, and those that are open, the outermost first.

@@ -64,6 +64,7 @@ impl Run {
         Counts {
             passed: Some(s.passed),
             failed: Some(s.failed),
+            timed_out: Some(0),
             skipped: Some(s.skipped),
             errors: Some(s.errors),
             xfailed: Some(s.xfailed),
@@ -87,6 +88,7 @@ impl Run {
         Counts {
             passed: Some(t.passed),
             failed: Some(t.failed.max(listed(Outcome::Failed))),
+            timed_out: Some(0),
             // Nor have skipped ones.
             skipped: (!subtests || t.sub_skipped > 0).then_some(t.skipped),
             errors: Some(t.errors.max(listed(Outcome::Error))),

@@ -1,14 +1,25 @@
 //! What `tb-results` says of logs written for these tests, each after the grammar of the version it names.
 
 mod died;
+mod golang;
+mod grammars;
+mod javascript;
+mod junitxml;
+mod jvm;
+mod mixed;
 mod modes;
 mod names;
+mod native;
 mod properties;
+mod ruby;
 mod runs;
+mod rust;
+mod tap;
 mod text;
+mod unittest;
 mod verdicts;
 
-use tb_results::report::{Counts, Report};
+use tb_results::report::{Counts, Report, Verdict};
 
 /// The report about a log.
 fn of(log: impl AsRef<[u8]>) -> Report {
@@ -46,4 +57,36 @@ fn bar(title: &str) -> String {
     }
     line.push('\n');
     line
+}
+
+/// What a log of one runner is expected to say.
+struct Want<'w> {
+    runner: &'w str,
+    /// passed, failed, skipped, errors.
+    counts: [Option<u64>; 4],
+    failing: Option<&'w [&'w str]>,
+    verdict: Verdict,
+    complete: bool,
+}
+
+/// Counts that are all known.
+fn known(counts: [u64; 4]) -> [Option<u64>; 4] {
+    counts.map(Some)
+}
+
+impl Want<'_> {
+    #[track_caller]
+    fn of(&self, log: impl AsRef<[u8]>) -> Report {
+        let report = of(log);
+        assert_eq!(report.runner(), Some(self.runner));
+        assert_eq!(four(&report.counts()), self.counts);
+        assert_eq!(failing(&report), self.failing.map(<[&str]>::to_vec));
+        assert_eq!((report.verdict(), report.complete()), (Some(self.verdict), self.complete));
+        report
+    }
+}
+
+/// The command lines that run again what failed.
+fn rerun(report: &Report) -> Vec<String> {
+    tb_results::rerun::lines(report).expect("there is a way")
 }

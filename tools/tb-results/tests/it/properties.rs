@@ -1,8 +1,9 @@
 //! What holds for all bytes: no panic, no time that grows faster than the log, for every runner of the table.
 
+use crate::grammars::{GRAMMARS, Grammar};
 use proptest::prelude::*;
 use std::time::Instant;
-use tb_results::runner::TABLE;
+use tb_results::runner::{Format, TABLE, by_name};
 
 fn fragment() -> impl Strategy<Value = Vec<u8>> {
     let words = prop::sample::select(vec![
@@ -54,10 +55,24 @@ fn log(parts: usize) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(fragment(), 0..parts).prop_map(|p| p.concat())
 }
 
+/// A log of one or two runners' pieces, in any order.
+fn foreign(parts: usize) -> impl Strategy<Value = Vec<u8>> {
+    let one = prop::sample::select(GRAMMARS.iter().collect::<Vec<&Grammar>>());
+    (one.clone(), one).prop_flat_map(move |(a, b)| {
+        let pieces: Vec<&str> = a.pieces.iter().chain(b.pieces).copied().collect();
+        prop::collection::vec(prop::sample::select(pieces), 0..parts).prop_map(|p| p.concat().into_bytes())
+    })
+}
+
 fn read_all(log: &[u8]) {
-    for format in std::iter::once(None).chain(TABLE.iter().map(Some)) {
+    read_as(log, std::iter::once(None).chain(TABLE.iter().map(Some)));
+}
+
+fn read_as(log: &[u8], formats: impl Iterator<Item = Option<&'static Format>>) {
+    for format in formats {
         let report = tb_results::read(log, format, |_| {}).expect("a slice can be read");
         let _ = (report.verdict(), report.failing().map(|f| f.len()), report.complete());
+        let _ = tb_results::rerun::lines(&report).map(|lines| lines.len());
         let _ =
             serde_json::to_string(&tb_results::json::Object::new("x", &report, None)).expect("it is JSON");
     }
@@ -76,9 +91,14 @@ proptest! {
         read_all(&log);
     }
 
+    #[test]
+    fn any_mixture_of_two_runners_grammars_is_read(log in foreign(60)) {
+        read_all(&log);
+    }
+
     /// However the reader hands out the bytes, the report is the same.
     #[test]
-    fn where_reads_end_does_not_matter(log in log(60), step in 1usize..50) {
+    fn where_reads_end_does_not_matter(log in prop_oneof![log(60), foreign(40)], step in 1usize..50) {
         struct Slow<'a>(&'a [u8], usize);
         impl std::io::Read for Slow<'_> {
             fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
@@ -142,6 +162,40 @@ fn no_fragment_makes_it_quadratic() {
             };
             let (short, long) = (time(16 << 10), time(256 << 10));
             assert!(long < 5.0 + 64.0 * short, "{fragment:?} {end:?}: {short} s, then {long} s");
+        }
+    }
+}
+
+#[test]
+fn every_row_of_the_table_has_a_grammar() {
+    for format in TABLE.iter().filter(|f| f.name != "pytest") {
+        assert!(GRAMMARS.iter().any(|g| g.runner == format.name), "{}", format.name);
+    }
+}
+
+/// The same for each runner: behind every one of its lines, one of its pieces again and again.
+#[test]
+fn no_piece_of_any_grammar_makes_it_quadratic() {
+    for grammar in GRAMMARS {
+        let format = by_name(grammar.runner);
+        for opening in grammar.pieces.iter().filter(|p| p.ends_with('\n')).take(3) {
+            for piece in grammar.pieces {
+                let time = |bytes: usize| {
+                    let mut log = opening.as_bytes().to_vec();
+                    while log.len() < bytes {
+                        log.extend_from_slice(piece.as_bytes());
+                    }
+                    let start = Instant::now();
+                    read_as(&log, [None, format].into_iter());
+                    start.elapsed().as_secs_f64()
+                };
+                let (short, long) = (time(8 << 10), time(128 << 10));
+                assert!(
+                    long < 2.0 + 64.0 * short,
+                    "{}: {opening:?} {piece:?}: {short} s, then {long} s",
+                    grammar.runner
+                );
+            }
         }
     }
 }

@@ -1,0 +1,253 @@
+//! What the parsers of several runners need: numbers, durations, names in order, classes of errors.
+
+use crate::report::{Failing, Outcome};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// How many failing tests are kept. A log that names more is noise, or nobody reads the list.
+const NAMES: usize = 100_000;
+/// So much of a message is kept.
+const MESSAGE: usize = 400;
+
+/// Bytes of a log as text.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The number that the text begins with, and what follows it.
+pub(crate) fn leading(text: &[u8]) -> Option<(u64, &[u8])> {
+    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    // 18 digits fit.
+    if digits == 0 || digits > 18 {
+        return None;
+    }
+    Some((text[..digits].iter().fold(0, |n, b| n * 10 + u64::from(b - b'0')), &text[digits..]))
+}
+
+/// A number and nothing else.
+pub(crate) fn number(text: &[u8]) -> Option<u64> {
+    leading(text).filter(|(_, rest)| rest.is_empty()).map(|(n, _)| n)
+}
+
+/// `4 failed`: the number and the words.
+pub(crate) fn counted(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (n, rest) = leading(text)?;
+    Some((n, rest.strip_prefix(b" ")?))
+}
+
+/// A duration as runners write it: `0.338 s`, `1.45s`, `566ms`, `2m`, `1m 3s`, `1 minute 2.5 seconds`, `3 h`.
+pub(crate) fn seconds(text: &[u8]) -> Option<f64> {
+    let mut rest = text.trim_ascii();
+    let mut sum = 0.0;
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let len = rest.iter().take_while(|b| b.is_ascii_digit() || **b == b'.').count();
+        let n: f64 = std::str::from_utf8(&rest[..len]).ok()?.parse().ok()?;
+        rest = rest[len..].trim_ascii_start();
+        let len = rest.iter().take_while(|b| b.is_ascii_alphabetic()).count();
+        sum += n * match &rest[..len] {
+            b"ms" => 0.001,
+            b"s" | b"sec" | b"secs" | b"second" | b"seconds" => 1.0,
+            b"m" | b"min" | b"mins" | b"minute" | b"minutes" => 60.0,
+            b"h" | b"hour" | b"hours" => 3600.0,
+            _ => return None,
+        };
+        rest = rest[len..].trim_ascii_start();
+    }
+    Some(sum)
+}
+
+/// Text between two marks at both ends of a line.
+pub(crate) fn between<'t>(text: &'t [u8], open: &[u8], close: &[u8]) -> Option<&'t [u8]> {
+    text.strip_prefix(open)?.strip_suffix(close)
+}
+
+/// The class that a message begins with, without its module: `pkg.errors.BoomError: x`, `TypeError [ERR_X]: y`.
+pub(crate) fn class(message: &[u8]) -> Option<String> {
+    let is_name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':' | b'$');
+    let mut len = message.iter().take(200).take_while(|b| is_name(b)).count();
+    while len > 0 && message[len - 1] == b':' {
+        len -= 1;
+    }
+    let name = &message[..message[..len].windows(2).position(|w| w == b": ").unwrap_or(len)];
+    if !matches!(message.get(name.len()), None | Some(b':' | b' ')) {
+        return None;
+    }
+    let last = name.rsplit(|b| matches!(b, b'.' | b':' | b'$')).next()?;
+    let endings: [&[u8]; 6] = [b"Error", b"Exception", b"Failure", b"Exit", b"Interrupt", b"Failed"];
+    let is_class = last.first()?.is_ascii_uppercase() && endings.iter().any(|e| last.ends_with(e));
+    is_class.then(|| text(last))
+}
+
+/// `src/lib.rs:32` in front of another colon or the end.
+pub(crate) fn place(text_: &[u8]) -> Option<(String, u64)> {
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b':', text_.get(at..)?) {
+        let colon = at + found;
+        if let Some((line, rest)) = leading(&text_[colon + 1..])
+            && matches!(rest.first(), None | Some(b':' | b' ' | b',' | b')'))
+            && colon > 0
+        {
+            return Some((text(&text_[..colon]), line));
+        }
+        at = colon + 1;
+    }
+    None
+}
+
+/// A number that stands for a name where only membership is asked (FNV-1a).
+pub(crate) fn hash(name: &[u8]) -> u64 {
+    name.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// A set of such numbers; they need no second hashing.
+pub(crate) type Hashes = HashSet<u64, BuildHasherDefault<Same>>;
+
+/// The hash of a hash.
+#[derive(Default)]
+pub(crate) struct Same(u64);
+
+impl Hasher for Same {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = hash(bytes);
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = n;
+    }
+}
+
+/// A message short enough to be kept.
+pub(crate) fn message(line: &[u8]) -> String {
+    text(&line[..line.len().min(MESSAGE)])
+}
+
+/// Whether a line between runs tells that what ran before is over, however it ended: make's and npm's last words,
+/// a shell's.
+pub(crate) fn torn(line: &[u8]) -> bool {
+    match line.first() {
+        Some(b'm') => line.starts_with(b"make: *** ") || line.starts_with(b"make["),
+        Some(b'n') => line.starts_with(b"npm ERR!") || line.starts_with(b"npm error"),
+        Some(b'K' | b'S' | b'A') => {
+            let words: [&[u8]; 6] = [
+                b"Killed",
+                b"Segmentation fault",
+                b"Segmentation fault (core dumped)",
+                b"Aborted",
+                b"Aborted (core dumped)",
+                b"Killed: 9",
+            ];
+            words.contains(&line)
+        }
+        _ => false,
+    }
+}
+
+/// Failing tests in the order of the log, each once.
+#[derive(Default)]
+pub(crate) struct Names {
+    all: Vec<Failing>,
+    index: HashMap<String, usize>,
+}
+
+impl Names {
+    /// The test of that id, new if it was not there. `None`: there are too many already.
+    pub(crate) fn add(&mut self, id: &[u8], outcome: Outcome) -> Option<&mut Failing> {
+        let id = text(id);
+        let at = match self.index.get(&id) {
+            Some(at) => *at,
+            None if self.all.len() >= NAMES => return None,
+            None => {
+                self.index.insert(id.clone(), self.all.len());
+                self.all.push(Failing::new(id, outcome));
+                self.all.len() - 1
+            }
+        };
+        self.all.get_mut(at)
+    }
+
+    /// The test of that id.
+    pub(crate) fn get(&mut self, id: &[u8]) -> Option<&mut Failing> {
+        let at = *self.index.get(std::str::from_utf8(id).ok()?)?;
+        self.all.get_mut(at)
+    }
+
+    /// The test that was added last.
+    pub(crate) fn last(&mut self) -> Option<&mut Failing> {
+        self.all.last_mut()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.all.len() as u64
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// All of them.
+    pub(crate) fn into_vec(self) -> Vec<Failing> {
+        self.all
+    }
+
+    /// All of them, unless tests failed and none was named. (Two tests of one name are one entry, so that fewer
+    /// names than failures are no proof of a gap.)
+    pub(crate) fn if_named(self, failed: u64) -> Option<Vec<Failing>> {
+        (failed == 0 || !self.all.is_empty()).then_some(self.all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_of_all_runners() {
+        for (text, want) in [
+            ("0.338 s", 0.338),
+            ("566ms", 0.566),
+            ("1m 3s", 63.0),
+            ("2m", 120.0),
+            ("1 minute 2.5 seconds", 62.5),
+            ("1h 1s", 3601.0),
+        ] {
+            assert!((seconds(text.as_bytes()).unwrap() - want).abs() < 1e-9, "{text}");
+        }
+        for text in ["", "s", "1", "1 apple", "1.2.3s", "-1s"] {
+            assert_eq!(seconds(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn classes_and_places() {
+        let class = |m: &str| class(m.as_bytes());
+        assert_eq!(class("pkg.errors.BoomError: x").as_deref(), Some("BoomError"));
+        assert_eq!(class("TypeError: Cannot read").as_deref(), Some("TypeError"));
+        assert_eq!(class("AssertionError [ERR_ASSERTION]: x").as_deref(), Some("AssertionError"));
+        assert_eq!(class("java.lang.IllegalStateException").as_deref(), Some("IllegalStateException"));
+        for none in ["Expected: 5", "it's an Error", "", ":", "error: x"] {
+            assert_eq!(class(none), None, "{none}");
+        }
+        assert_eq!(place(b"src/lib.rs:32:103:"), Some(("src/lib.rs".to_owned(), 32)));
+        assert_eq!(place(b"C:\\a.rs:3"), Some(("C:\\a.rs".to_owned(), 3)));
+        assert_eq!(place(b"a: 3"), None);
+    }
+
+    #[test]
+    fn a_name_is_kept_once_in_its_place() {
+        let mut names = Names::default();
+        for id in ["b", "a", "b"] {
+            names.add(id.as_bytes(), Outcome::Failed);
+        }
+        let ids: Vec<String> = names.into_vec().into_iter().map(|f| f.id).collect();
+        assert_eq!(ids, ["b", "a"]);
+    }
+}
