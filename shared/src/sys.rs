@@ -353,6 +353,25 @@ pub fn signal_child(pid: i32, signal: c_int) -> io::Result<()> {
     if unsafe { libc::kill(pid, signal) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Has the kernel send this process CONT when a socket has news or its other end is closed: a process that somebody
+/// has stopped wakes up to see it.
+///
+/// # Errors
+/// As fcntl(2).
+pub fn wake_by(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let fd = socket.as_raw_fd();
+    let done = |result: c_int| if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) };
+    /// From <asm-generic/fcntl.h>; the libc crate has it for few targets.
+    const F_SETSIG: c_int = 10;
+    // SAFETY: none of these touches memory.
+    unsafe {
+        done(libc::fcntl(fd, libc::F_SETOWN, libc::getpid()))?;
+        done(libc::fcntl(fd, F_SETSIG, libc::SIGCONT))?;
+        done(libc::fcntl(fd, libc::F_SETFL, libc::O_ASYNC))?;
+    }
+    Ok(())
+}
+
 /// Dies of a signal, without leaving a core: how a guard says what its command died of. Returns if the signal does
 /// not end a process.
 pub fn die_of(signal: c_int) {
@@ -360,8 +379,9 @@ pub fn die_of(signal: c_int) {
     // SAFETY: SIG_DFL is no handler; raise touches no memory.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
-        set_signal_mask(0);
         libc::raise(signal);
+        // Only this one is let through: another that waits to be heard would end us in its own name.
+        set_signal_mask(!kernel_set(&[signal]));
     }
 }
 

@@ -94,8 +94,14 @@ pub struct Nesting {
 
 /// Looks upwards for a supervisor or a guard: a subreaper cannot be left.
 pub fn nesting() -> Nesting {
+    nesting_above(std::process::id().cast_signed())
+}
+
+/// The same from an ancestor of this process on.
+pub(super) fn nesting_above(from: i32) -> Nesting {
     let line = process::self_and_ancestors();
-    let outer = line.iter().skip(1).find_map(|&pid| match process::comm(pid)?.as_str() {
+    let above = line.iter().skip_while(|&&pid| pid != from).skip(1);
+    let outer = above.into_iter().find_map(|&pid| match process::comm(pid)?.as_str() {
         COMM => Some(std::env::var("TB_NAME").unwrap_or_else(|_| format!("[{pid}]"))),
         GUARD_COMM => Some(format!("{GUARD_COMM}[{pid}]")),
         _ => None,
@@ -148,7 +154,8 @@ pub fn launch(dir: &RunDir, survey: &Survey, plan: Plan, lock: &DirLock, here: &
     command.stdio = [Some(null.as_raw_fd()), Some(leader_log.as_raw_fd()), Some(leader_log.as_raw_fd())];
     let own_dir = dir.duplicate().map_err(|e| failure("use the run directory", e))?;
     let Plan { name, stem, newest, policy, spare, limit, stall, shared, .. } = plan;
-    let stall = stall.watch(vec![leader_log.try_clone().map_err(|e| failure_of(&name, "watch the log", e))?]);
+    let log_file = leader_log.try_clone().map_err(|e| failure_of(&name, "watch the log", e))?;
+    let stall = stall.watch(vec![log_file], false);
     let log_name = LogName { stem: stem.clone(), stamp: String::new(), sequence: 1 };
     let record = Record { dir: own_dir, header, stem, log_name, log, pid_file, shared, replaced: false };
 

@@ -22,6 +22,7 @@ mod words;
 
 pub use evidence::{Evidence, belongs};
 pub use guard::{GuardEnd, GuardPlan, Heartbeat, guard};
+use launch::nesting_above;
 pub use launch::{ExecFailure, Launched, Nesting, Plan, launch, nesting};
 pub use machine::{ABORT, Action, Ask, BOUND, Event, LINGER, LeaderEnd, Machine, Policy, Timer, verdict};
 pub use request::Request;

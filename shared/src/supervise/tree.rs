@@ -101,6 +101,23 @@ impl Tree {
         Ok(tree)
     }
 
+    /// Takes the children that this process has now, but for one, for somebody else's as well: descendants of the
+    /// first innocent that lost their parents.
+    pub fn note_adopted(&mut self, but: i32) {
+        let Ok(all) = Snapshot::take() else { return };
+        let children = all.children(self.me).iter().filter(|&&pid| pid != but);
+        let found: Vec<Ident> = children.filter_map(|pid| all.get(*pid)).map(ident).collect();
+        // Asked last: as long as that one lives, what is below it has not come to us.
+        if matches!(sys::look(Which::Pid(but), false), Ok(Children::Alive)) {
+            self.innocent.extend(found);
+        }
+    }
+
+    /// Whether there are children that are somebody else's.
+    pub fn has_innocent(&self) -> bool {
+        !self.innocent.is_empty()
+    }
+
     /// The living members, as of now.
     pub fn living(&self) -> Vec<Stat> {
         Snapshot::take().map_or_else(|_| vec![], |all| self.members(&all).into_iter().cloned().collect())
@@ -117,19 +134,25 @@ impl Tree {
         self.signalled.extend(members.iter().filter(|row| row.pgid == group).map(ident));
     }
 
-    /// One signal to one process, without CONT.
+    /// A stop's signal to one process, without CONT, unless it has had it.
     pub fn soft_one(&mut self, who: Ident, signal: i32) {
-        self.signalled.insert(who);
+        if self.signalled.insert(who) || signal == libc::SIGKILL {
+            self.signal_one(who, signal);
+        }
+    }
+
+    /// A signal to one process, whatever it has had.
+    pub fn signal_one(&self, who: Ident, signal: i32) {
         if let Ok(Some(handle)) = Handle::open(who) {
             let _ = handle.signal(signal);
         }
     }
 
-    /// Hands a signal on that asks for no stop: to the whole tree but what a group has had already, or to one process.
-    pub fn forward(&self, signal: i32, but: Option<i32>, only: Option<Ident>) {
+    /// Hands a signal on that asks for no stop: to the whole tree, or to one process.
+    pub fn forward(&self, signal: i32, only: Option<Ident>) {
         let Ok(all) = Snapshot::take() else { return };
         for row in self.members(&all) {
-            let wanted = only.is_none_or(|o| o == ident(row)) && Some(row.pgid) != but;
+            let wanted = only.is_none_or(|o| o == ident(row));
             if !wanted || self.below_supervisor(&all, row) {
                 continue;
             }
@@ -157,11 +180,10 @@ impl Tree {
 
     /// The living members, without what is spared and what is below that.
     fn members<'a>(&self, all: &'a Snapshot) -> Vec<&'a Stat> {
-        let spared: HashSet<i32> = match self.spare {
-            None => HashSet::new(),
-            Some(_) => {
-                all.descendants(self.me).into_iter().filter(|r| self.is_spared(r)).map(|r| r.pid).collect()
-            }
+        let spared: HashSet<i32> = if self.spares() {
+            all.descendants(self.me).into_iter().filter(|r| self.is_spared(r)).map(|r| r.pid).collect()
+        } else {
+            HashSet::new()
         };
         all.descend(self.me, |row| !spared.contains(&row.pid))
             .into_iter()
@@ -233,6 +255,10 @@ impl Tree {
     /// What is born meanwhile is signalled too, if it was born before the first signal went out: a process that
     /// a TERM handler starts in order to clean up must be left to do so.
     pub fn soft(&mut self, signal: i32, grace: Duration) {
+        if signal == libc::SIGKILL {
+            // What has had another signal has not had this one.
+            self.signalled.clear();
+        }
         let mut begun = None;
         for _ in 0..PASSES {
             let Ok(all) = Snapshot::take() else { return };

@@ -2,7 +2,8 @@
 
 use crate::interval;
 use clap::Parser;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 use tb_shared::contract::Leaks;
@@ -46,15 +47,22 @@ pub struct Gnu {
     /// When the time is up, exit with COMMAND's own status
     #[arg(short = 'p', long)]
     pub preserve_status: bool,
-    /// The signal when the time is up, by name or number
-    #[arg(short = 's', long, value_name = "SIGNAL", default_value = "TERM", value_parser = signal, allow_hyphen_values = true)]
-    pub signal: i32,
+    /// The signal when the time is up, by name or number [default: TERM]
+    #[arg(short = 's', long, value_name = "SIGNAL", value_parser = signal, allow_hyphen_values = true)]
+    pub signal: Option<i32>,
     /// Say each signal that is sent on standard error
     #[arg(short = 'v', long)]
     pub verbose: bool,
     /// DURATION COMMAND [ARG...]
     #[arg(value_name = "DURATION COMMAND [ARG]", trailing_var_arg = true)]
     pub operands: Vec<OsString>,
+}
+
+impl Gnu {
+    /// The signal when the time is up.
+    pub fn signal(&self) -> i32 {
+        self.signal.unwrap_or(libc::SIGTERM)
+    }
 }
 
 /// Under the name timeout.
@@ -184,7 +192,7 @@ const OWN: [&str; 10] = [
     "keep",
 ];
 
-/// Writes abbreviated long options out, as getopt_long(3) takes them; up to the first operand.
+/// Writes abbreviated long options out, as getopt_long(3) takes them, up to the first operand, and says where that is.
 ///
 /// # Errors
 /// `option '--s' is ambiguous`.
@@ -193,35 +201,33 @@ pub fn spelled_out(args: Vec<OsString>, own: bool) -> Result<Vec<OsString>, Stri
         !["foreground", "preserve-status", "verbose", "help", "version", "dump", "quiet-success"]
             .contains(&name)
     };
-    let mut out = Vec::with_capacity(args.len());
+    let mut out = Vec::with_capacity(args.len() + 1);
     let mut args = args.into_iter();
     out.extend(args.next());
     while let Some(arg) = args.next() {
-        let Some(text) = arg.to_str().map(str::to_owned) else {
-            out.push(arg);
-            break;
-        };
-        if let Some(long) = text.strip_prefix("--").filter(|l| !l.is_empty()) {
-            let (name, value) = long.split_once('=').map_or((long, None), |(n, v)| (n, Some(v)));
-            let full = full_name(name, own)?;
-            match value {
-                Some(value) => out.push(format!("--{full}={value}").into()),
-                None => {
-                    out.push(format!("--{full}").into());
-                    if takes_value(full) {
-                        out.extend(args.next());
-                    }
-                }
+        let bytes = arg.as_bytes();
+        if let Some(long) = bytes.strip_prefix(b"--").filter(|l| !l.is_empty()) {
+            let end = long.iter().position(|&b| b == b'=').unwrap_or(long.len());
+            let (name, value) = long.split_at(end);
+            let name = String::from_utf8_lossy(name);
+            let full = full_name(&name, own)?;
+            let mut whole = OsString::from(format!("--{full}"));
+            whole.push(OsStr::from_bytes(value));
+            out.push(whole);
+            if value.is_empty() && takes_value(full) {
+                out.extend(args.next());
             }
-        } else if let Some(short) = text.strip_prefix('-').filter(|s| !s.is_empty() && !s.starts_with('-')) {
+        } else if bytes.len() > 1 && bytes[0] == b'-' && bytes != b"--" {
             // The letter that takes a value takes the rest of the word, or the next word.
-            let next_is_value = short.find(['k', 's']).is_some_and(|at| at + 1 == short.len());
+            let at = bytes.iter().position(|b| b"ks".contains(b));
+            let next_is_value = at.is_some_and(|at| at + 1 == bytes.len());
             out.push(arg);
             if next_is_value {
                 out.extend(args.next());
             }
         } else {
-            out.push(arg);
+            out.push("--".into());
+            out.extend((bytes != b"--").then_some(arg));
             break;
         }
     }
@@ -249,6 +255,7 @@ fn full_name(name: &str, own: bool) -> Result<&str, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStringExt;
 
     fn spelled(args: &[&str], own: bool) -> Result<Vec<String>, String> {
         let args = std::iter::once("x").chain(args.iter().copied()).map(OsString::from).collect();
@@ -257,19 +264,33 @@ mod tests {
 
     #[test]
     fn abbreviations_are_looked_for_among_timeouts_options_first() {
-        assert_eq!(spelled(&["--sig=KILL", "1", "x"], true).unwrap(), ["--signal=KILL", "1", "x"]);
-        assert_eq!(spelled(&["--s", "KILL", "1"], true).unwrap(), ["--signal", "KILL", "1"]);
+        assert_eq!(spelled(&["--sig=KILL", "1", "x"], true).unwrap(), ["--signal=KILL", "--", "1", "x"]);
+        assert_eq!(spelled(&["--s", "KILL", "1"], true).unwrap(), ["--signal", "KILL", "--", "1"]);
         assert_eq!(spelled(&["--st", "2s", "1"], true), Err("option '--st' is ambiguous".into()));
-        assert_eq!(spelled(&["--stall", "2s", "1"], true).unwrap(), ["--stall", "2s", "1"]);
+        assert_eq!(spelled(&["--stall", "2s", "1"], true).unwrap(), ["--stall", "2s", "--", "1"]);
         assert_eq!(spelled(&["--ve", "1"], true), Err("option '--ve' is ambiguous".into()));
+        assert_eq!(spelled(&["--hea", "1"], true).unwrap()[0], "--heartbeat");
+        assert_eq!(spelled(&["--he"], true).unwrap()[0], "--help");
         assert_eq!(spelled(&["--gr", "1", "1"], false).unwrap()[0], "--gr");
     }
 
     #[test]
     fn nothing_is_touched_after_the_first_operand() {
-        assert_eq!(spelled(&["1", "--sig", "x"], true).unwrap(), ["1", "--sig", "x"]);
-        assert_eq!(spelled(&["-k", "1", "5", "cmd", "--fore"], true).unwrap()[4], "--fore");
-        assert_eq!(spelled(&["--", "5", "cmd", "--fore"], true).unwrap()[3], "--fore");
+        assert_eq!(spelled(&["1", "--sig", "x"], true).unwrap(), ["--", "1", "--sig", "x"]);
+        assert_eq!(spelled(&["-k", "1", "5", "cmd", "--fore"], true).unwrap()[5], "--fore");
+        assert_eq!(spelled(&["-fk1", "5", "--fore"], true).unwrap(), ["-fk1", "--", "5", "--fore"]);
+        assert_eq!(spelled(&["-vs", "9", "5", "-s"], true).unwrap(), ["-vs", "9", "--", "5", "-s"]);
+        assert_eq!(spelled(&["--", "5", "cmd", "--fore"], true).unwrap(), ["--", "5", "cmd", "--fore"]);
+        assert_eq!(spelled(&["5", "--", "cmd"], true).unwrap(), ["--", "5", "--", "cmd"]);
+        assert_eq!(spelled(&["-", "x"], true).unwrap(), ["--", "-", "x"]);
+    }
+
+    #[test]
+    fn values_that_are_not_utf_8_pass_through() {
+        let bytes = |b: &[u8]| OsString::from_vec(b.to_vec());
+        let args = vec!["x".into(), bytes(b"--lo=\xff"), "1".into(), bytes(b"\xfe")];
+        let want = vec!["x".into(), bytes(b"--log=\xff"), "--".into(), "1".into(), bytes(b"\xfe")];
+        assert_eq!(spelled_out(args, true), Ok(want));
     }
 
     #[test]
