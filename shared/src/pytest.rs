@@ -278,9 +278,8 @@ pub fn progress(tail: &[u8]) -> Progress {
     let mut out = Progress::default();
     for raw in lines_backwards(tail) {
         let line = plain(raw);
-        let line = match line.strip_suffix(b"\r").unwrap_or(&line) {
-            l => memrchr(b'\r', l).map_or(l, |at| &l[at + 1..]),
-        };
+        let line = line.strip_suffix(b"\r").unwrap_or(&line);
+        let line = memrchr(b'\r', line).map_or(line, |at| &line[at + 1..]);
         if out.phase.is_none() && ended(line) {
             out.phase = Some(Phase::Summary);
         }

@@ -34,6 +34,9 @@ const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_s
 /// group, and the same wish arrives twice.
 const SECOND: Duration = Duration::from_millis(500);
 
+/// A front that has waited this long will wait on: what only its beginning needed is given back.
+const SETTLED: Duration = Duration::from_millis(250);
+
 /// What is guarded, and how.
 pub struct GuardPlan {
     /// The command.
@@ -240,6 +243,7 @@ impl Front {
     fn attend(&mut self, mut heartbeat: Option<Heartbeat>) -> GuardEnd {
         let begun = Instant::now();
         let mut due = heartbeat.as_ref().map(|h| h.every);
+        let mut settled = false;
         loop {
             if let Some(Answer::Over(end)) = receive(&self.socket) {
                 // All is done: nothing that is done to the monitor may hold us up.
@@ -271,7 +275,15 @@ impl Front {
                 beat(passed);
                 continue;
             }
-            let timeout = due.map(|at| at.saturating_sub(begun.elapsed()));
+            let mut timeout = due.map(|at| at.saturating_sub(begun.elapsed()));
+            if !settled {
+                settled = passed >= SETTLED;
+                if settled {
+                    sys::give_back_code();
+                } else {
+                    timeout = Some(timeout.map_or(SETTLED, |t| t.min(SETTLED)));
+                }
+            }
             sleep_on(&[self.signals.fd(), self.socket.as_fd()], timeout);
         }
     }
