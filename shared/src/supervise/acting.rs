@@ -360,6 +360,7 @@ impl<R: Role> Acting<R> {
                 Action::Unpublish => self.role.unpublish(),
                 Action::Reap => {
                     let _ = sys::look(Which::Pid(self.known.leader.pid), true);
+                    self.known.tree.leader_reaped();
                 }
                 Action::Announce(ask) => {
                     self.still = self.role.output_age();

@@ -296,6 +296,8 @@ impl Front {
                 }
                 return;
             }
+            // What the monitor sends to the command's group has been heard of before.
+            _ if heard.pid == self.monitor && heard.code == libc::SI_USER => return,
             // A line of our own that nobody reads, or that does not fit, is no message to the command.
             libc::SIGPIPE | libc::SIGXFSZ if heard.pid == std::process::id().cast_signed() => return,
             sys::REQUEST if heard.code == libc::SI_QUEUE && Request::of_value(heard.value).is_some() => {
@@ -444,7 +446,7 @@ impl Begin {
         let leader = Ident { pid, start: process::read_stat(pid).map_or(0, |s| s.start) };
         let watches = self.plan.dump || self.plan.stall.is_some();
         let (files, elsewhere) = if watches { self.output_files() } else { (vec![], false) };
-        let Begin { plan, theirs, front, .. } = self;
+        let Begin { plan, theirs, front, group, .. } = self;
         let role = GuardHalf {
             front,
             socket: theirs,
@@ -459,7 +461,7 @@ impl Begin {
         };
         let known = Known {
             policy: Policy { grace: plan.grace, leaks: plan.leaks, allow_empty: false, dump: plan.dump },
-            tree: Tree::new(plan.spare),
+            tree: Tree::new(plan.spare).reaching(pid, group),
             leader,
             limit: plan.limit,
             signal: plan.signal,

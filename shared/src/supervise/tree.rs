@@ -30,6 +30,10 @@ pub struct Tree {
     /// Children that this process had before it began: somebody else's, whatever they do.
     innocent: HashSet<Ident>,
     signalled: HashSet<Ident>,
+    /// /proc is not there, or another PID namespace's: its numbers mean nothing here.
+    blind: bool,
+    /// Where that is so, all that can be reached: an unreaped child of ours, and the group that it joined.
+    reach: Option<(i32, i32)>,
 }
 
 /// What has become of the children after a round.
@@ -80,11 +84,43 @@ fn is_supervisor(row: &Stat) -> bool {
 impl Tree {
     /// The tree below this process, which must be a child subreaper.
     pub fn new(spare: Option<Spare>) -> Tree {
+        let me = std::process::id().cast_signed();
+        let shown = std::fs::read_link("/proc/self").ok();
         Tree {
-            me: std::process::id().cast_signed(),
+            me,
             spare,
             innocent: HashSet::new(),
             signalled: HashSet::new(),
+            blind: shown.is_none_or(|me_there| me_there.as_os_str() != me.to_string().as_str()),
+            reach: None,
+        }
+    }
+
+    /// Names the child that is signalled where /proc cannot tell who is below us, and its group.
+    pub fn reaching(mut self, leader: i32, group: i32) -> Tree {
+        self.reach = Some((leader, group));
+        self
+    }
+
+    /// The leader is waited for: its number is no longer ours.
+    pub fn leader_reaped(&mut self) {
+        self.reach = None;
+    }
+
+    /// All processes, if /proc shows them by the numbers that they have here.
+    fn picture(&self) -> std::io::Result<Snapshot> {
+        if self.blind { Err(std::io::ErrorKind::NotFound.into()) } else { Snapshot::take() }
+    }
+
+    /// The signal of a stop where only the leader and its group can be reached, as timeout(1) does it.
+    fn grope(&self, signal: i32) {
+        let Some((leader, group)) = self.reach else { return };
+        let _ = sys::signal_child(leader, signal);
+        // The front leads that group: KILL would end it before it has told how all ended.
+        if signal != libc::SIGKILL && signal != libc::SIGSTOP {
+            let _ = sys::signal_group(group, signal);
+            let _ = sys::signal_child(leader, libc::SIGCONT);
+            let _ = sys::signal_group(group, libc::SIGCONT);
         }
     }
 
@@ -95,7 +131,7 @@ impl Tree {
     pub fn without_present_children(spare: Option<Spare>) -> std::io::Result<Tree> {
         let mut tree = Tree::new(spare);
         if !matches!(sys::look(Which::Any, false), Ok(Children::None)) {
-            let all = Snapshot::take()?;
+            let all = tree.picture()?;
             tree.innocent = all.children(tree.me).iter().filter_map(|pid| all.get(*pid)).map(ident).collect();
         }
         Ok(tree)
@@ -104,7 +140,7 @@ impl Tree {
     /// Takes the children that this process has now, but for one, for somebody else's as well: descendants of the
     /// first innocent that lost their parents.
     pub fn note_adopted(&mut self, but: i32) {
-        let Ok(all) = Snapshot::take() else { return };
+        let Ok(all) = self.picture() else { return };
         let children = all.children(self.me).iter().filter(|&&pid| pid != but);
         let found: Vec<Ident> = children.filter_map(|pid| all.get(*pid)).map(ident).collect();
         // Asked last: as long as that one lives, what is below it has not come to us.
@@ -120,7 +156,7 @@ impl Tree {
 
     /// The living members, as of now.
     pub fn living(&self) -> Vec<Stat> {
-        Snapshot::take().map_or_else(|_| vec![], |all| self.members(&all).into_iter().cloned().collect())
+        self.picture().map_or_else(|_| vec![], |all| self.members(&all).into_iter().cloned().collect())
     }
 
     /// Notes that a process has had its signal.
@@ -143,6 +179,12 @@ impl Tree {
 
     /// A signal to one process, whatever it has had.
     pub fn signal_one(&self, who: Ident, signal: i32) {
+        if self.blind {
+            if let Some((leader, _)) = self.reach.filter(|r| r.0 == who.pid) {
+                let _ = sys::signal_child(leader, signal);
+            }
+            return;
+        }
         if let Ok(Some(handle)) = Handle::open(who) {
             let _ = handle.signal(signal);
         }
@@ -150,7 +192,10 @@ impl Tree {
 
     /// Hands a signal on that asks for no stop: to the whole tree, or to one process.
     pub fn forward(&self, signal: i32, only: Option<Ident>) {
-        let Ok(all) = Snapshot::take() else { return };
+        if self.blind {
+            return only.map_or_else(|| self.grope(signal), |who| self.signal_one(who, signal));
+        }
+        let Ok(all) = self.picture() else { return };
         for row in self.members(&all) {
             let wanted = only.is_none_or(|o| o == ident(row));
             if !wanted || self.below_supervisor(&all, row) {
@@ -198,7 +243,7 @@ impl Tree {
             Ok(_) if !self.spares() => return Left::Some,
             _ => {}
         }
-        match Snapshot::take() {
+        match self.picture() {
             Ok(all) if self.members(&all).is_empty() => Left::Spared,
             _ => Left::Some,
         }
@@ -206,12 +251,12 @@ impl Tree {
 
     /// How many living processes there are.
     pub fn count(&self) -> usize {
-        Snapshot::take().map_or(0, |all| self.members(&all).len())
+        self.picture().map_or(0, |all| self.members(&all).len())
     }
 
     /// What is alive now: members that outlived the leader, spared ones, and nested jobs apart.
     pub fn outliving(&self, why: &str) -> (Vec<Leftover>, Vec<Leftover>) {
-        let Ok(all) = Snapshot::take() else { return (vec![], vec![]) };
+        let Ok(all) = self.picture() else { return (vec![], vec![]) };
         let rows = all.descend(self.me, |row| !is_supervisor(row));
         let (nested, leaked): (Vec<&Stat>, Vec<&Stat>) = rows
             .into_iter()
@@ -226,7 +271,7 @@ impl Tree {
 
     /// The jobs and guards inside this one, one entry each, under the name that their leader carries.
     pub fn nested(&self) -> Vec<Leftover> {
-        let Ok(all) = Snapshot::take() else { return vec![] };
+        let Ok(all) = self.picture() else { return vec![] };
         let rows = all.descend(self.me, |row| !is_supervisor(row));
         let nested: Vec<&Stat> = rows.into_iter().filter(|r| is_supervisor(r) && r.is_alive()).collect();
         self.nested_jobs(&all, &nested)
@@ -255,13 +300,16 @@ impl Tree {
     /// What is born meanwhile is signalled too, if it was born before the first signal went out: a process that
     /// a TERM handler starts in order to clean up must be left to do so.
     pub fn soft(&mut self, signal: i32, grace: Duration) {
+        if self.blind {
+            return self.grope(signal);
+        }
         if signal == libc::SIGKILL {
             // What has had another signal has not had this one.
             self.signalled.clear();
         }
         let mut begun = None;
         for _ in 0..PASSES {
-            let Ok(all) = Snapshot::take() else { return };
+            let Ok(all) = self.picture() else { return };
             let begun = begun.get_or_insert_with(Moment::now);
             let mut targets: Vec<Stat> = self
                 .members(&all)
@@ -313,10 +361,14 @@ impl Tree {
     /// KILL to everything, by process and by group. To be repeated until [`Tree::left`] says so; `keep` is the
     /// child that must not be waited for here (the leader, whose end is recorded before).
     pub fn hard(&self, keep: Option<i32>) {
+        if self.blind {
+            self.grope(libc::SIGKILL);
+            return self.reap(keep);
+        }
         if !self.spares() {
             self.kill_children(keep);
         }
-        let Ok(all) = Snapshot::take() else { return };
+        let Ok(all) = self.picture() else { return };
         let members = self.members(&all);
         let spared_groups: HashSet<i32> = if self.spares() {
             let kept: HashSet<i32> = members.iter().map(|r| r.pid).collect();
@@ -374,7 +426,10 @@ impl Tree {
 
     /// What could not be stopped, and why.
     pub fn survivors(&self) -> Vec<Leftover> {
-        let Ok(all) = Snapshot::take() else { return vec![] };
+        let Ok(all) = self.picture() else {
+            let why = "there is no /proc of this PID namespace to tell who lives".to_owned();
+            return vec![Leftover { pid: 0, start: 0, command: String::new(), why }];
+        };
         let mine = rustix::process::getuid().as_raw();
         list(self.members(&all).into_iter().map(|row| {
             let facts = process::Facts::read(row.pid);

@@ -144,7 +144,14 @@ impl Ending<'_> {
         let end = self.end;
         let list = |what: &str, list: &[Leftover]| {
             for left in list {
-                say(self.me, &format!("{what}: {} {} ({})", left.pid, left.command, left.why));
+                // A list that was cut, or could not be made, ends in an entry that is no process.
+                say(
+                    self.me,
+                    &match left.pid {
+                        0 => format!("{what}: {}", left.why),
+                        pid => format!("{what}: {pid} {} ({})", left.command, left.why),
+                    },
+                );
             }
         };
         if end.monitor_killed {
