@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// How long a moment of repeated KILL is.
 const ROUND: Duration = Duration::from_millis(20);
+/// A half that has waited this long will wait on: what only its beginning needed is given back.
+pub(super) const SETTLED: Duration = Duration::from_millis(250);
 /// A time so far that it never comes.
 const NEVER: Duration = Duration::from_secs(1 << 32);
 
@@ -171,6 +173,7 @@ impl<R: Role> Acting<R> {
         for heard in unheard {
             self.hear(heard);
         }
+        let mut settled = false;
         while !self.machine.is_over() {
             // The leader's end is looked for before any request is read: a job that ended by itself is not
             // relabelled by a kill that came later.
@@ -190,7 +193,16 @@ impl<R: Role> Acting<R> {
             if !self.machine.is_over() {
                 let fds: Vec<BorrowedFd<'_>> =
                     [self.signals.fd()].into_iter().chain(self.role.fd()).collect();
-                sleep_on(&fds, self.until_next());
+                let mut left = self.until_next();
+                if !settled {
+                    settled = self.known.started.elapsed() >= SETTLED;
+                    if settled {
+                        sys::give_back_code();
+                    } else {
+                        left = Some(left.map_or(SETTLED, |l| l.min(SETTLED)));
+                    }
+                }
+                sleep_on(&fds, left);
             }
         }
         if self.leaked.is_empty() && self.known.tree.left() == Left::Spared {

@@ -5,7 +5,7 @@
 //! The command shares the front's process group, which the front leads (unless `foreground`): what the terminal does
 //! to it is what it does under timeout.
 
-use super::acting::{Acting, End, HEARD, Known, News, Role, sleep_on, whose};
+use super::acting::{Acting, End, HEARD, Known, News, Role, SETTLED, sleep_on, whose};
 use super::machine::{Ask, Policy};
 use super::record::{age, tail};
 use super::stall::StallLimits;
@@ -33,9 +33,6 @@ const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_s
 /// A second signal means "now" only if it comes this much later than the first: some senders signal a process and its
 /// group, and the same wish arrives twice.
 const SECOND: Duration = Duration::from_millis(500);
-
-/// A front that has waited this long will wait on: what only its beginning needed is given back.
-const SETTLED: Duration = Duration::from_millis(250);
 
 /// What is guarded, and how.
 pub struct GuardPlan {
@@ -114,6 +111,8 @@ pub struct GuardEnd {
     pub max_rss_kb: Option<u64>,
     /// Something outlived it that was not to be spared.
     pub leaks: bool,
+    /// The command was stopped, in the terminal's sense, when its time was up.
+    pub stood: bool,
     /// The monitor was killed, and the tree with it.
     pub monitor_killed: bool,
 }
@@ -449,6 +448,8 @@ impl Begin {
         let Begin { plan, theirs, front, group, .. } = self;
         let role = GuardHalf {
             front,
+            leader: pid,
+            stood: false,
             socket: theirs,
             exec_error: Some(exec_error.into()),
             name: plan.command.first().map(|c| c.to_string_lossy().into_owned()).unwrap_or_default(),
@@ -522,6 +523,8 @@ impl Begin {
 
 struct GuardHalf {
     front: i32,
+    leader: i32,
+    stood: bool,
     socket: OwnedFd,
     exec_error: Option<File>,
     name: String,
@@ -577,7 +580,9 @@ impl Role for GuardHalf {
 
     fn unpublish(&mut self) {}
 
-    fn announce(&mut self, _ask: &Ask) {}
+    fn announce(&mut self, _ask: &Ask) {
+        self.stood = process::read_stat(self.leader).is_some_and(|s| s.is_stopped());
+    }
 
     fn sending(&mut self, signal: i32) {
         let Some(me) = &self.verbose else { return };
@@ -644,6 +649,7 @@ impl Role for GuardHalf {
             elapsed: death.map(|d| d.elapsed),
             cpu: death.and_then(|d| d.cpu),
             max_rss_kb: death.and_then(|d| d.max_rss_kb),
+            stood: self.stood,
             monitor_killed: false,
         };
         post_end(&self.socket, over);

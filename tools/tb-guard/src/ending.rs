@@ -161,6 +161,12 @@ impl Ending<'_> {
             let by = end.by.as_deref().unwrap_or("the limit");
             let with = end.strongest.map(sys::signal_name).unwrap_or_default();
             say(self.me, &format!("time is up ({by}): stopped with {with}"));
+            if end.stood {
+                say(
+                    self.me,
+                    "it stood still (state T): a terminal stops who reads or sets it in the background",
+                );
+            }
         }
         let left = if self.leaks == Leaks::Allow { "left" } else { "stopped" };
         list(left, &end.leaked);

@@ -78,5 +78,6 @@ fn reading_the_terminal_in_the_background_stops_the_command_and_never_the_guard(
     let (running, _keys) = on_terminal(&scene, script);
     let out = running.wait().ok();
     assert_eq!(out.stdout.matches("said 124").count(), 2, "{out}");
+    assert!(out.stdout.contains("it stood still (state T)"), "{out}");
     scene.assert_quiet();
 }
