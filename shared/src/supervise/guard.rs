@@ -6,7 +6,7 @@
 //! to it is what it does under timeout.
 
 use super::acting::{Acting, End, HEARD, Known, News, Role, SETTLED, sleep_on, whose};
-use super::machine::{Ask, Policy};
+use super::machine::{Ask, MOMENT, Policy};
 use super::record::{age, tail};
 use super::stall::StallLimits;
 use super::tree::{Left, SPARED, Spare, Tree};
@@ -338,6 +338,17 @@ impl Front {
 
     /// The monitor was killed: all that it had is ours now, and goes.
     fn alone(&mut self, begun: Instant) -> GuardEnd {
+        // Jobs and guards inside have the moment that their records take; all others have none.
+        let moment = Instant::now() + MOMENT;
+        let nested = self.innocent.nested();
+        if !nested.is_empty() {
+            self.innocent.soft(libc::SIGKILL, MOMENT);
+        }
+        while !self.innocent.nested().is_empty() && Instant::now() < moment {
+            sleep_on(&[self.signals.fd()], Some(Duration::from_millis(20)));
+            while self.signals.next().is_some() {}
+            self.innocent.reap(None);
+        }
         let until = Instant::now() + BOUND;
         let mut left = self.innocent.left();
         while left == Left::Some && Instant::now() < until {
@@ -353,6 +364,7 @@ impl Front {
             monitor_killed: true,
             reason: Some(Reason::Kill),
             by: Some("the guard's monitor was killed".to_owned()),
+            nested,
             survivors,
             strongest: Some(libc::SIGKILL),
             elapsed: Some(begun.elapsed().as_secs_f64()),

@@ -433,16 +433,23 @@ impl Tree {
         let mine = rustix::process::getuid().as_raw();
         list(self.members(&all).into_iter().map(|row| {
             let facts = process::Facts::read(row.pid);
-            let wchan = facts.wchan.as_ref().map(|w| format!(" in {w}")).unwrap_or_default();
-            let why = match (row.state, facts.uid) {
-                ('D', _) => format!("uninterruptible (state D{wchan})"),
-                (_, Some(uid)) if mine != 0 && uid != mine => {
-                    format!("another user's (uid {uid}), not ours to signal")
-                }
-                (state, _) => format!("still alive after KILL (state {state})"),
-            };
+            let why = why_it_survives(row.state, facts.wchan.as_deref(), facts.uid, mine);
             leftover(row, why)
         }))
+    }
+}
+
+/// Why KILL has not helped, as far as /proc tells.
+fn why_it_survives(state: char, wchan: Option<&str>, uid: Option<u32>, mine: u32) -> String {
+    match (state, uid) {
+        ('D', _) => {
+            let place = wchan.map(|w| format!(" in {w}")).unwrap_or_default();
+            format!("uninterruptible (state D{place})")
+        }
+        (_, Some(uid)) if mine != 0 && uid != mine => {
+            format!("another user's (uid {uid}), not ours to signal")
+        }
+        _ => format!("still alive after KILL (state {state})"),
     }
 }
 
@@ -503,6 +510,17 @@ mod tests {
     fn whoever_lives_was_born_before_now() {
         let me = process::read_stat(std::process::id().cast_signed()).unwrap();
         assert!(Moment::now().is_after_birth_of(&me));
+    }
+
+    #[test]
+    fn survivors_are_named_with_their_reason() {
+        let why = why_it_survives;
+        assert_eq!(why('D', Some("nfs_wait"), Some(0), 0), "uninterruptible (state D in nfs_wait)");
+        assert_eq!(why('D', None, Some(0), 1000), "uninterruptible (state D)");
+        assert_eq!(why('S', None, Some(0), 1000), "another user's (uid 0), not ours to signal");
+        assert_eq!(why('S', None, Some(1000), 1000), "still alive after KILL (state S)");
+        assert_eq!(why('R', None, Some(1000), 0), "still alive after KILL (state R)", "root may signal all");
+        assert_eq!(why('S', None, None, 1000), "still alive after KILL (state S)");
     }
 
     #[test]

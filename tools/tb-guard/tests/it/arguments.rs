@@ -3,6 +3,13 @@
 use crate::timeout;
 use tb_tests::Scene;
 
+/// A scene whose PATH has no directory that this user may not read: there execvp(3) says EACCES, not ENOENT.
+fn readable_path() -> Scene {
+    let mut scene = Scene::new();
+    scene.set_env("PATH", "/usr/bin:/bin");
+    scene
+}
+
 #[test]
 fn durations_are_what_strtod_reads_and_one_suffix() {
     let scene = Scene::new();
@@ -30,7 +37,7 @@ fn durations_are_what_strtod_reads_and_one_suffix() {
 
 #[test]
 fn options_are_read_as_getopt_reads_them_and_end_at_the_duration() {
-    let scene = Scene::new();
+    let scene = readable_path();
     let exit = |arguments: &str, code: i32| timeout(&scene, arguments).run().expect(code);
     exit("-fpv .05 sh -c exit", 0);
     exit("-p .05 sleep 100", 143);
@@ -117,7 +124,7 @@ fn help_and_version_are_no_failures() {
 
 #[test]
 fn a_command_that_cannot_be_executed_is_126_and_one_that_is_not_there_127() {
-    let scene = Scene::new();
+    let scene = readable_path();
     scene.file("plain", "true\n");
     for (command, code, cause) in [
         ("no-such-command", 127, "No such file or directory"),

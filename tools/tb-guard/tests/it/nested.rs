@@ -70,12 +70,7 @@ fn a_job_under_a_guard_ends_truthfully_whatever_ends_the_guard() {
         running.wait();
         scene.assert_quiet();
         let job = scene.status("inner");
-        if how == "monitor" {
-            // Killed in its turn, at once: then nobody was left to write its end, and that is said.
-            assert!(["killed", "crashed"].contains(&job["outcome"].as_str().unwrap_or_default()), "{job}");
-        } else {
-            assert_eq!(job["outcome"], "killed", "{how}: {job}");
-        }
+        assert_eq!(job["outcome"], "killed", "{how}: {job}");
     }
 }
 

@@ -131,7 +131,7 @@ fn the_report_says_how_it_ended_and_what_was_killed() {
     // A command that says 124 itself is told apart by nothing else.
     guard(&scene, "--report r.json 60", "exit 124").run().expect(124);
     assert_eq!(read()["verdict"], "failed");
-    scene.tool("tb-guard").args(["--report", "r.json", "60", "no-such-command"]).run().expect(127);
+    scene.tool("tb-guard").args(["--report", "r.json", "60", "./no-such-command"]).run().expect(127);
     assert_eq!((&read()["verdict"], &read()["code"]), (&"error".into(), &127.into()));
     let running = guard(&scene, "--report r.json 60", "role r on-term [ exit 0 ] hold").spawn();
     scene.await_birth("r");

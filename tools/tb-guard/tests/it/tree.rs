@@ -145,3 +145,33 @@ fn a_tree_of_many_ends_at_once_and_the_report_stays_whole() {
     assert_eq!(report["verdict"], "timeout");
     assert_eq!(report["stopped"].as_array().expect("a list").len(), 200);
 }
+
+#[test]
+fn a_process_of_another_user_is_named_and_does_not_hold_up_the_end_for_ever() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    if !tb_tests::root() {
+        return;
+    }
+    let scene = Scene::nobody();
+    // What sudo does: a program of root's that anyone may start.
+    let sudo = scene.path("sudo");
+    std::fs::copy("/usr/bin/setpriv", &sudo).expect("room for a copy");
+    chown(&sudo, Some(0), Some(0)).expect("root may");
+    std::fs::set_permissions(&sudo, std::fs::Permissions::from_mode(0o4755)).expect("root may");
+    let as_root = "./sudo --reuid 0 --regid 0 --clear-groups";
+    if !scene.sh(&format!("{as_root} id -ru")).run().stdout.starts_with('0') {
+        eprintln!("programs of root's are nobody's here: not tested");
+        return;
+    }
+    let script = format!("{as_root} tb-fixture role theirs hold & exec tb-fixture role ours hold");
+    let tool =
+        scene.tool("tb-guard").args(["--grace", "0.3", "--report", "r.json", "1.5", "sh", "-c", &script]);
+    let out = tool.held_pipes().run().expect(124);
+    let (theirs, ours) = (scene.await_birth("theirs"), scene.await_birth("ours"));
+    assert!(theirs.alive() && !ours.alive());
+    let said = format!("cannot stop: {} ", theirs.pid);
+    assert!(out.stderr.contains(&said) && out.stderr.contains("another user's (uid 0)"), "{out}");
+    let report: serde_json::Value = serde_json::from_str(&scene.read("r.json")).expect("a report");
+    assert_eq!(report["survivors"][0]["pid"], theirs.pid);
+    assert_eq!(report["code"], 124);
+}
