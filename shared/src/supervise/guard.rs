@@ -283,7 +283,9 @@ impl Front {
                     timeout = Some(timeout.map_or(SETTLED, |t| t.min(SETTLED)));
                 }
             }
-            sleep_on(&[self.signals.fd(), self.socket.as_fd()], timeout);
+            // The monitor's last word is followed by its end, and CHLD tells of that (or that somebody has stopped it
+            // in between): waking up for the word as well would cost a turn of the scheduler.
+            sleep_on(&[self.signals.fd()], timeout);
         }
     }
 

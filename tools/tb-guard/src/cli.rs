@@ -23,12 +23,21 @@ machine is suspended.
 
 When the time is up every process below COMMAND gets the signal, in whatever session or group it is, and KILL after
 the grace; a second INT, TERM, HUP or QUIT at least half a second after the first means KILL now. What outlives a normal
-end is stopped too, unless --leaks allow or --keep says otherwise. If tb-guard itself is killed, the tree goes with it.
+end is stopped too, unless --leaks allow or --keep says otherwise. With -f only COMMAND is timed out; what it leaves is
+what outlives an end. If tb-guard itself is killed, the tree goes with it. What cannot be killed (a process in state D,
+another user's) is named, after the grace and 5 s at most.
 Work that another daemon does for the command (docker, systemd-run, at, a tmux server) is not below it.
 
---stall sees output as growth of the files that stdout and stderr are, or, where they are none, as bytes that the tree's
-processes write anywhere; it sees progress as CPU time above 1 % of one CPU. A busy silent run is no stall; a spinning one
-is caught by DURATION, or by --stall-output, which ignores CPU time.
+Signals that are blocked or ignored are so for COMMAND too, and one that was ignored is not handed on; but the one that
+-s names arrives. In a script COMMAND is in a background group, as under timeout: Ctrl-C does not reach it, and a
+terminal that it reads stops it until its time is up; -f leaves it in the caller's group.
+
+--stall sees output as growth of the files that stdout and stderr are, and, where one of them is none, as bytes that the
+tree's processes write anywhere (wchar of /proc/PID/io); it sees progress as CPU time above 1 % of one CPU. A busy silent
+run is no stall; a spinning one is caught by DURATION, or by --stall-output, which ignores CPU time.
+
+--dump writes, before the first signal, what each process does, the last test named in the output and for how long
+nothing followed, and py-spy's stacks where that is on PATH; Pythons that handle ABRT (pytest's do) write their own.
 
 Called under the name timeout it has timeout's options alone, and leaves what outlives a normal end.
 

@@ -91,7 +91,7 @@ fn p18_time_up_is_a_timeout_line_the_last_lines_indented_and_the_log() {
 #[test]
 fn quiet_output_of_what_is_left_running_ends() {
     let scene = Scene::new();
-    let flood = "spawn-setsid [ repeat 100000 [ print-line 4000 ] hold ] ready exit 3";
+    let flood = "spawn-setsid [ repeat 20000 [ print-line 400 ] hold ] ready exit 3";
     let out = guard(&scene, "--quiet-success --leaks allow 60", flood).run().expect(3);
     assert!(out.stdout.contains("FAIL: "));
 }

@@ -110,6 +110,28 @@ fn timeout_1_sh_c_yes_leaves_no_yes() {
 }
 
 #[test]
+fn a_zombie_that_nobody_waits_for_is_no_survivor_and_no_leak() {
+    let scene = Scene::new();
+    let words = "spawn-setsid [ spawn-same [ role dead exit 0 ] ignore-term hold ]";
+    guard(&scene, "--grace 0.3 0.7", &format!("{words} hold")).run().expect(124);
+    let out = guard(&scene, "--leaks fail 60", "spawn-same [ role dead exit 0 ] sleep 0.3 exit 0").run().ok();
+    assert_eq!(out.stderr, "");
+    assert!(scene.living().is_empty());
+}
+
+#[test]
+fn a_wrapper_that_forwards_nothing_does_not_shield_what_it_started() {
+    let scene = Scene::new();
+    let words =
+        "ignore-term spawn-same [ role inner on-term [ stamp told exit 0 ] hold ] wait-children exit 5";
+    let running = guard(&scene, "60", words).spawn();
+    scene.await_birth("inner");
+    running.signal(rustix::process::Signal::TERM);
+    running.wait().expect(5);
+    assert!(scene.path("told").exists());
+}
+
+#[test]
 fn a_stopped_command_sees_term_and_ends() {
     let scene = Scene::new();
     guard(&scene, "--grace 30 1", "on-term [ stamp done exit 0 ] role r ready stopped hold")
