@@ -356,6 +356,55 @@ pub fn signal_child(pid: i32, signal: c_int) -> io::Result<()> {
     if unsafe { libc::kill(pid, signal) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Has the kernel send this process CONT when a socket has news or its other end is closed: a process that somebody
+/// has stopped wakes up to see it.
+///
+/// # Errors
+/// As fcntl(2).
+pub fn wake_by(socket: BorrowedFd<'_>) -> io::Result<()> {
+    /// From <asm-generic/fcntl.h>; the libc crate has it for few targets.
+    const F_SETSIG: c_int = 10;
+    let fd = socket.as_raw_fd();
+    let done = |result: c_int| if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) };
+    // SAFETY: none of these touches memory.
+    unsafe {
+        done(libc::fcntl(fd, libc::F_SETOWN, libc::getpid()))?;
+        done(libc::fcntl(fd, F_SETSIG, libc::SIGCONT))?;
+        done(libc::fcntl(fd, libc::F_SETFL, libc::O_ASYNC))?;
+    }
+    Ok(())
+}
+
+/// Gives back the pages of code and constants that only the beginning needed, in this process and all it has loaded: one
+/// that is about to sleep for long need not hold them. What is needed again is read from the file again.
+pub fn give_back_code() {
+    extern "C" fn give_back(object: *mut libc::dl_phdr_info, _: libc::size_t, _: *mut c_void) -> c_int {
+        const PAGE: usize = 4096;
+        // SAFETY: the C library calls this with a valid object and its table of segments. A segment that cannot be
+        // written to holds what the file holds (relocations go to writable ones), so that dropping its whole pages
+        // changes nothing that anybody can read; one that is locked or larger than a page says EINVAL and stays.
+        unsafe {
+            let Some(object) = object.as_ref().filter(|o| !o.dlpi_phdr.is_null()) else { return 0 };
+            let segments = std::slice::from_raw_parts(object.dlpi_phdr, usize::from(object.dlpi_phnum));
+            for segment in segments {
+                if segment.p_type != libc::PT_LOAD || segment.p_flags & libc::PF_W != 0 {
+                    continue;
+                }
+                let Ok(at) = usize::try_from(object.dlpi_addr + segment.p_vaddr) else { continue };
+                let Ok(length) = usize::try_from(segment.p_memsz) else { continue };
+                let (first, end) = (at.next_multiple_of(PAGE), (at + length) / PAGE * PAGE);
+                if first < end {
+                    let first = std::ptr::with_exposed_provenance_mut(first);
+                    libc::madvise(first, end - first.addr(), libc::MADV_DONTNEED);
+                }
+            }
+        }
+        0
+    }
+    // SAFETY: the callback has the signature that is asked for, and no thread runs beside us.
+    unsafe { libc::dl_iterate_phdr(Some(give_back), std::ptr::null_mut()) };
+}
+
 /// Dies of a signal, without leaving a core: how a guard says what its command died of. Returns if the signal does
 /// not end a process.
 pub fn die_of(signal: c_int) {
@@ -363,8 +412,9 @@ pub fn die_of(signal: c_int) {
     // SAFETY: SIG_DFL is no handler; raise touches no memory.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
-        set_signal_mask(0);
         libc::raise(signal);
+        // Only this one is let through: another that waits to be heard would end us in its own name.
+        set_signal_mask(!kernel_set(&[signal]));
     }
 }
 

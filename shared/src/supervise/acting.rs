@@ -2,7 +2,7 @@
 //! a job's monitor, the front that has taken over, and a guard; what they differ in is their [`Role`].
 
 use super::dump;
-use super::machine::{Action, Ask, Event, Machine, Policy, Timer};
+use super::machine::{Action, Ask, Event, MOMENT, Machine, Policy, Timer};
 use super::stall::Stall;
 use super::tree::{Left, Tree};
 use super::words::{Death, Told, Word};
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// How long a moment of repeated KILL is.
 const ROUND: Duration = Duration::from_millis(20);
+/// A half that has waited this long will wait on: what only its beginning needed is given back.
+pub(super) const SETTLED: Duration = Duration::from_millis(250);
 /// A time so far that it never comes.
 const NEVER: Duration = Duration::from_secs(1 << 32);
 
@@ -52,6 +54,12 @@ pub(super) trait Role {
     fn diagnose(&mut self, text: &[u8]);
     /// The end of the output so far, for a diagnosis.
     fn output_tail(&self) -> Vec<u8>;
+    /// How long ago something was last written to the output, where that can be told.
+    fn output_age(&self) -> Option<Duration>;
+    /// Whether what a stop found running is to be listed.
+    fn lists_stopped(&self) -> bool {
+        false
+    }
     /// The job or guard around this one, and the PID above which it is.
     fn outer(&self) -> (Option<String>, Option<i32>);
     /// The record, and the end of this process.
@@ -64,10 +72,9 @@ pub(super) enum News {
     Ask(Ask),
     /// A group has had the signal of the stop that follows.
     Spare { group: i32 },
-    /// A signal to be handed on; `but` is a group that has had it.
+    /// A signal to be handed on.
     Forward {
         signal: i32,
-        but: Option<i32>,
         /// If KILL is to follow.
         grace: Option<Duration>,
     },
@@ -96,6 +103,8 @@ pub(super) struct End {
     pub leaked: Vec<Leftover>,
     pub nested: Vec<Leftover>,
     pub survivors: Vec<Leftover>,
+    /// What ran when a stop began, if the role lists it.
+    pub stopped: Vec<Leftover>,
     pub strongest: Option<i32>,
 }
 
@@ -111,7 +120,10 @@ pub(super) struct Acting<R: Role> {
     leaked: Vec<Leftover>,
     nested: Vec<Leftover>,
     survivors: Vec<Leftover>,
+    stopped: Vec<Leftover>,
     strongest: Option<i32>,
+    /// How long the output had been still when the stop began.
+    still: Option<Duration>,
 }
 
 /// Sleeps until a descriptor is readable or the time is up.
@@ -129,6 +141,7 @@ impl<R: Role> Acting<R> {
     /// A half that watches a leader which has just been started.
     pub(super) fn new(known: Known, role: R, signals: SignalFd) -> Acting<R> {
         let machine = Machine::new(known.policy);
+        let machine = if known.leader_only { machine.for_the_leader_alone() } else { machine };
         let limit =
             known.limit.map(|l| known.started.checked_add(l).unwrap_or_else(|| known.started + NEVER));
         Acting {
@@ -142,7 +155,9 @@ impl<R: Role> Acting<R> {
             leaked: vec![],
             nested: vec![],
             survivors: vec![],
+            stopped: vec![],
             strongest: None,
+            still: None,
         }
     }
 
@@ -162,6 +177,7 @@ impl<R: Role> Acting<R> {
         for heard in unheard {
             self.hear(heard);
         }
+        let mut settled = false;
         while !self.machine.is_over() {
             // The leader's end is looked for before any request is read: a job that ended by itself is not
             // relabelled by a kill that came later.
@@ -175,13 +191,22 @@ impl<R: Role> Acting<R> {
             self.look();
             self.keep_time();
             if self.machine.is_hard() {
-                self.known.tree.hard(self.unreaped_leader());
+                self.kill();
                 self.look();
             }
             if !self.machine.is_over() {
                 let fds: Vec<BorrowedFd<'_>> =
                     [self.signals.fd()].into_iter().chain(self.role.fds()).collect();
-                sleep_on(&fds, self.until_next());
+                let mut left = self.until_next();
+                if !settled {
+                    settled = self.known.started.elapsed() >= SETTLED;
+                    if settled {
+                        sys::give_back_code();
+                    } else {
+                        left = Some(left.map_or(SETTLED, |l| l.min(SETTLED)));
+                    }
+                }
+                sleep_on(&fds, left);
             }
         }
         if self.leaked.is_empty() && self.known.tree.left() == Left::Spared {
@@ -194,6 +219,7 @@ impl<R: Role> Acting<R> {
             leaked: self.leaked,
             nested: self.nested,
             survivors: self.survivors,
+            stopped: self.stopped,
             strongest: self.strongest,
         };
         self.role.finish(end, &self.known.tree, &self.signals)
@@ -202,6 +228,14 @@ impl<R: Role> Acting<R> {
     /// The leader, as long as it must not be waited for in passing.
     fn unreaped_leader(&self) -> Option<i32> {
         (!self.machine.leader_is_dead()).then_some(self.known.leader.pid)
+    }
+
+    fn kill(&mut self) {
+        if self.machine.is_narrow() {
+            self.known.tree.signal_one(self.known.leader, libc::SIGKILL);
+        } else {
+            self.known.tree.hard(self.unreaped_leader());
+        }
     }
 
     fn on(&mut self, event: Event) {
@@ -279,9 +313,9 @@ impl<R: Role> Acting<R> {
         match news {
             News::Ask(ask) => self.on(Event::Ask(ask)),
             News::Spare { group } => self.known.tree.note_group_signalled(group),
-            News::Forward { signal, but, grace } => {
+            News::Forward { signal, grace } => {
                 self.role.sending(signal);
-                self.known.tree.forward(signal, but, self.known.leader_only.then_some(self.known.leader));
+                self.known.tree.forward(signal, self.known.leader_only.then_some(self.known.leader));
                 if let Some(grace) = grace {
                     self.on(Event::Forwarded(grace));
                 }
@@ -343,10 +377,14 @@ impl<R: Role> Acting<R> {
                 Action::Unpublish => self.role.unpublish(),
                 Action::Reap => {
                     let _ = sys::look(Which::Pid(self.known.leader.pid), true);
+                    self.known.tree.leader_reaped();
                 }
-                Action::Announce(ask) => self.role.announce(&ask),
+                Action::Announce(ask) => {
+                    self.still = self.role.output_age();
+                    self.role.announce(&ask);
+                }
                 Action::Dump => {
-                    let text = dump::diagnosis(&self.known.tree, &self.role.output_tail());
+                    let text = dump::diagnosis(&self.known.tree, &self.role.output_tail(), self.still);
                     self.role.diagnose(text.as_bytes());
                     dump::ask_pythons(&mut self.known.tree, dump::Stage::InsteadOfTerm);
                 }
@@ -357,11 +395,14 @@ impl<R: Role> Acting<R> {
                         self.nested = self.known.tree.nested();
                         self.nested.iter().for_each(|n| self.role.tell(&Word::Nested(n.clone())));
                     }
+                    if self.stopped.is_empty() && self.role.lists_stopped() {
+                        (self.stopped, _) = self.known.tree.outliving("was running");
+                    }
                     self.strongest = Some(signal);
                     self.role.sending(signal);
                     self.role.make_room();
                     let (role, tree) = (&self.role, &mut self.known.tree);
-                    if self.known.leader_only && !self.machine.leader_is_dead() {
+                    if self.machine.is_narrow() {
                         tree.soft_one(self.known.leader, signal);
                     } else {
                         tree.soft(
@@ -373,11 +414,14 @@ impl<R: Role> Acting<R> {
                     }
                 }
                 Action::Hard => {
-                    self.strongest = Some(libc::SIGKILL);
-                    self.role.sending(libc::SIGKILL);
-                    self.known.tree.hard(self.unreaped_leader());
+                    if self.strongest.replace(libc::SIGKILL) != Some(libc::SIGKILL) {
+                        self.role.sending(libc::SIGKILL);
+                    }
+                    self.kill();
                 }
                 Action::Arm(timer, after) => {
+                    let is_now = timer == Timer::Grace && after.is_zero();
+                    let after = if is_now && !self.nested.is_empty() { MOMENT } else { after };
                     let at = Instant::now().checked_add(after).unwrap_or_else(|| Instant::now() + NEVER);
                     // A timer that runs is brought nearer, never put off.
                     self.timer = match self.timer {

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long py-spy may take for one process.
+/// How long py-spy may take, for all processes together: meanwhile nobody is heard.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most processes that are looked at with py-spy.
 const SPIED: usize = 8;
@@ -26,7 +26,8 @@ pub(super) enum Stage {
 }
 
 /// The text: one line a process, the last test named in the output, py-spy's stacks where it is on PATH.
-pub(super) fn diagnosis(tree: &Tree, output: &[u8]) -> String {
+/// `still` is for how long nothing had been written to the output.
+pub(super) fn diagnosis(tree: &Tree, output: &[u8], still: Option<Duration>) -> String {
     let rows = tree.living();
     let mut text = String::from("=== tb: what is running before it is stopped ===\n");
     for row in &rows {
@@ -43,10 +44,14 @@ pub(super) fn diagnosis(tree: &Tree, output: &[u8]) -> String {
     }
     let progress = pytest::progress(output);
     if let Some(test) = progress.last_test {
-        let _ = writeln!(text, "last test: {test}");
+        // Whoever prints nothing has run for as long as nothing was printed.
+        let since =
+            still.map(|s| format!(", running for at least {:.1}s (no output since)", s.as_secs_f64()));
+        let _ = writeln!(text, "last test: {test}{}", since.unwrap_or_default());
     }
+    let until = Instant::now() + PATIENCE;
     for row in rows.iter().filter(|row| is_python(row)).take(SPIED) {
-        if let Some(stacks) = spy(row.pid) {
+        if let Some(stacks) = spy(row.pid, until) {
             let _ = writeln!(text, "py-spy of {}:\n{stacks}", row.pid);
         }
     }
@@ -87,7 +92,10 @@ fn is_python(row: &Stat) -> bool {
 }
 
 /// The stacks of a Python, by py-spy, if it is on PATH and answers in time.
-fn spy(pid: i32) -> Option<String> {
+fn spy(pid: i32, until: Instant) -> Option<String> {
+    if Instant::now() >= until {
+        return None;
+    }
     let mut output = tempfile()?;
     let mut child = Command::new("py-spy")
         .args(["dump", "--nonblocking", "--pid", &pid.to_string()])
@@ -97,14 +105,15 @@ fn spy(pid: i32) -> Option<String> {
         .spawn()
         .ok()?;
     let ident = process::read_stat(child.id().cast_signed()).map(|s| Ident { pid: s.pid, start: s.start });
-    let until = Instant::now() + PATIENCE;
-    if let Some(Ok(Some(handle))) = ident.map(Handle::open) {
-        while !handle.has_ended() && Instant::now() < until {
-            super::acting::sleep_on(&[handle.fd()], Some(until.saturating_duration_since(Instant::now())));
-        }
-        if !handle.has_ended() {
+    let handle = ident.map(Handle::open)?.ok()??;
+    while !handle.has_ended() {
+        let left = until.checked_duration_since(Instant::now());
+        let Some(left) = left.filter(|l| !l.is_zero()) else {
+            // It is waited for with everything else of the tree.
             let _ = handle.signal(libc::SIGKILL);
-        }
+            return None;
+        };
+        super::acting::sleep_on(&[handle.fd()], Some(left));
     }
     let done = child.wait().ok()?;
     let mut text = String::new();

@@ -5,9 +5,9 @@
 //! The command shares the front's process group, which the front leads (unless `foreground`): what the terminal does
 //! to it is what it does under timeout.
 
-use super::acting::{Acting, End, HEARD, Known, News, Role, sleep_on, whose};
-use super::machine::{Ask, Policy};
-use super::record::tail;
+use super::acting::{Acting, End, HEARD, Known, News, Role, SETTLED, sleep_on, whose};
+use super::machine::{Ask, MOMENT, Policy};
+use super::record::{age, tail};
 use super::stall::StallLimits;
 use super::tree::{Left, SPARED, Spare, Tree};
 use super::words::Word;
@@ -15,7 +15,7 @@ use super::{BOUND, GUARD_COMM, Request};
 use crate::contract::{Leftover, Reason};
 use crate::process::{self, Ident};
 use crate::sys::{self, Arrived, Children, LeaderSignals, Side, SignalFd, Which};
-use crate::term::{Failure, Result};
+use crate::term::{Failure, Result, say_within};
 use nix::sys::signal::Signal;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -25,8 +25,11 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
+/// How long a line and a diagnosis may wait for somebody to read them: nothing that is said may hold up what is done.
+const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 /// A second signal means "now" only if it comes this much later than the first: some senders signal a process and its
 /// group, and the same wish arrives twice.
 const SECOND: Duration = Duration::from_millis(500);
@@ -39,6 +42,8 @@ pub struct GuardPlan {
     pub limit: Option<Duration>,
     /// The signal when time is up.
     pub signal: i32,
+    /// The user named that signal: it is meant to arrive, even if the caller ignored it.
+    pub signal_named: bool,
     /// Between a stop's first signal and KILL.
     pub grace: Duration,
     /// Whether KILL follows a forwarded signal that asks for no stop as well (`-k`).
@@ -55,6 +60,8 @@ pub struct GuardPlan {
     pub dump: bool,
     /// Where the command's output goes, if not to the caller's.
     pub output: Option<File>,
+    /// Whether what a stop found running is to be listed.
+    pub list_stopped: bool,
     /// Whether each signal that is sent is said, and under what name.
     pub verbose: Option<String>,
     /// Called about so often while it waits, with the time that has passed.
@@ -92,6 +99,8 @@ pub struct GuardEnd {
     pub nested: Vec<Leftover>,
     /// What could not be stopped.
     pub survivors: Vec<Leftover>,
+    /// What ran when a stop began, if that was asked for.
+    pub stopped: Vec<Leftover>,
     /// The strongest signal that was needed.
     pub strongest: Option<i32>,
     /// How long it ran, in seconds.
@@ -102,6 +111,8 @@ pub struct GuardEnd {
     pub max_rss_kb: Option<u64>,
     /// Something outlived it that was not to be spared.
     pub leaks: bool,
+    /// The command was stopped, in the terminal's sense, when its time was up.
+    pub stood: bool,
     /// The monitor was killed, and the tree with it.
     pub monitor_killed: bool,
 }
@@ -112,7 +123,7 @@ enum Order {
     /// Stop.
     Stop { by: String, reason: Reason, signal: i32, grace_ms: Option<u64>, but: Option<i32> },
     /// Hand a signal on.
-    Forward { signal: i32, but: Option<i32> },
+    Forward { signal: i32 },
 }
 
 /// From the monitor to the front.
@@ -162,8 +173,11 @@ fn forwarded(term: i32) -> Vec<i32> {
 pub fn guard(mut plan: GuardPlan) -> Result<GuardEnd> {
     let failure = |what: &str, e: std::io::Error| Failure::cannot(what, e);
     // As the caller had them: the command gets them so.
-    let ignored = sys::ignored_signals();
+    let mut ignored = sys::ignored_signals();
     let mask = sys::signal_mask();
+    if plan.signal_named {
+        ignored &= !sys::set_of(&[plan.signal]);
+    }
     let _ = rustix::thread::set_name(c"tb-guard");
     let innocent = Tree::without_present_children(None).map_err(|e| failure("read /proc", e))?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
@@ -179,14 +193,13 @@ pub fn guard(mut plan: GuardPlan) -> Result<GuardEnd> {
     let is_in = |set: u64, signal: i32| set & (1 << (signal - 1)) != 0;
     let mut heard: Vec<i32> = forwarded(plan.signal)
         .into_iter()
-        .filter(|&s| !is_in(ignored, s) && (!is_in(mask, s) || s == libc::SIGALRM))
+        .filter(|&s| s == libc::SIGALRM || !(is_in(ignored, s) || is_in(mask, s)))
         .collect();
     heard.extend([libc::SIGCHLD, sys::REQUEST]);
     let before = sys::block_all();
     let (mine, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
         .map_err(|e| failure("talk to the monitor", e.into()))?;
     let group = rustix::process::getpgrp().as_raw_nonzero().get();
-    let outer = super::nesting().outer;
     let front = std::process::id().cast_signed();
     let heartbeat = plan.heartbeat.take();
     let grace = plan.grace;
@@ -198,26 +211,18 @@ pub fn guard(mut plan: GuardPlan) -> Result<GuardEnd> {
         }
         Ok(Side::Child) => {
             drop(mine);
-            let begin = Begin { plan, theirs, front, group, ignored, mask, outer };
+            let begin = Begin { plan, theirs, front, group, ignored, mask };
             begin.run()
         }
         Ok(Side::Parent(pid)) => pid,
     };
     drop(theirs);
+    // Without it a front that is stopped sees its monitor's death when it is continued.
+    let _ = sys::wake_by(mine.as_fd());
     let signals = SignalFd::block(&heard).map_err(|e| failure("hear signals", e))?;
     // What neither is handed on nor was blocked before takes its usual course (TSTP, CONT, WINCH).
     sys::set_signal_mask(mask | sys::set_of(&heard));
-    let mut front = Front {
-        monitor,
-        socket: mine,
-        signals,
-        group,
-        grace,
-        signal,
-        first: None,
-        innocent,
-        outer: super::nesting().outer,
-    };
+    let mut front = Front { monitor, socket: mine, signals, group, grace, signal, first: None, innocent };
     Ok(front.attend(heartbeat))
 }
 
@@ -231,15 +236,17 @@ struct Front {
     /// When the first signal that asks for a stop came.
     first: Option<Instant>,
     innocent: Tree,
-    outer: Option<String>,
 }
 
 impl Front {
     fn attend(&mut self, mut heartbeat: Option<Heartbeat>) -> GuardEnd {
         let begun = Instant::now();
-        let mut beats = 1;
+        let mut due = heartbeat.as_ref().map(|h| h.every);
+        let mut settled = false;
         loop {
             if let Some(Answer::Over(end)) = receive(&self.socket) {
+                // All is done: nothing that is done to the monitor may hold us up.
+                let _ = sys::signal_child(self.monitor, libc::SIGKILL);
                 let _ = sys::look_until_dead(self.monitor);
                 return *end;
             }
@@ -258,26 +265,45 @@ impl Front {
             if heard_any {
                 continue;
             }
-            let mut timeout = None;
-            if let Some(Heartbeat { every, beat }) = &mut heartbeat {
-                let due = *every * beats;
-                if begun.elapsed() >= due {
-                    beats += 1;
-                    beat(begun.elapsed());
-                    continue;
-                }
-                timeout = Some(due - begun.elapsed());
+            let passed = begun.elapsed();
+            if let (Some(Heartbeat { every, beat }), Some(at)) = (&mut heartbeat, &mut due)
+                && passed >= *at
+            {
+                // Beats that were slept through are not made up for.
+                *at = passed.saturating_add(*every);
+                beat(passed);
+                continue;
             }
-            sleep_on(&[self.signals.fd(), self.socket.as_fd()], timeout);
+            let mut timeout = due.map(|at| at.saturating_sub(begun.elapsed()));
+            if !settled {
+                settled = passed >= SETTLED;
+                if settled {
+                    sys::give_back_code();
+                } else {
+                    timeout = Some(timeout.map_or(SETTLED, |t| t.min(SETTLED)));
+                }
+            }
+            // The monitor's last word is followed by its end, and CHLD tells of that (or that somebody has stopped it
+            // in between): waking up for the word as well would cost a turn of the scheduler.
+            sleep_on(&[self.signals.fd()], timeout);
         }
     }
 
     fn hear(&mut self, heard: Arrived) {
         let order = match heard.signal {
-            libc::SIGCHLD => return,
+            libc::SIGCHLD => {
+                if self.innocent.has_innocent() {
+                    self.innocent.note_adopted(self.monitor);
+                }
+                return;
+            }
+            // What the monitor sends to the command's group has been heard of before.
+            _ if heard.pid == self.monitor && heard.code == libc::SI_USER => return,
+            // A line of our own that nobody reads, or that does not fit, is no message to the command.
+            libc::SIGPIPE | libc::SIGXFSZ if heard.pid == std::process::id().cast_signed() => return,
             sys::REQUEST if heard.code == libc::SI_QUEUE && Request::of_value(heard.value).is_some() => {
                 let Some(request) = Request::of_value(heard.value) else { return };
-                let (by, reason) = whose(heard, &(self.outer.clone(), None));
+                let (by, reason) = whose(heard, &outer());
                 // ALRM is "time is up" in whatever form it comes.
                 let (signal, reason) = match request.signal {
                     libc::SIGALRM => (self.signal, Reason::Limit),
@@ -286,19 +312,17 @@ impl Front {
                 Order::Stop { by, reason, signal, grace_ms: millis(request.grace), but: None }
             }
             libc::SIGALRM => {
-                let by = whose(heard, &(self.outer.clone(), None)).0;
-                Order::Stop {
-                    by,
-                    reason: Reason::Limit,
-                    signal: self.signal,
-                    grace_ms: millis(self.grace),
-                    but: None,
-                }
+                let by = whose(heard, &outer()).0;
+                let grace_ms = millis(self.grace);
+                Order::Stop { by, reason: Reason::Limit, signal: self.signal, grace_ms, but: None }
             }
             libc::SIGTERM | libc::SIGINT | libc::SIGHUP | libc::SIGQUIT => self.stop(heard),
-            signal => Order::Forward { signal, but: None },
+            signal => Order::Forward { signal },
         };
-        let _ = post(&self.socket, &order);
+        // A monitor that somebody has stopped is woken: what was asked is done. One that reads nothing at all does
+        // not stop us.
+        let _ = post(&self.socket, &order, SendFlags::DONTWAIT);
+        let _ = sys::signal_child(self.monitor, libc::SIGCONT);
     }
 
     /// A signal that asks for an end: handed on; the second means now.
@@ -306,15 +330,27 @@ impl Front {
         let now = Instant::now();
         let hurry = self.first.is_some_and(|first| now.duration_since(first) >= SECOND);
         self.first.get_or_insert(now);
-        let (by, reason) = whose(heard, &(self.outer.clone(), None));
-        // The terminal has sent it to our whole group already.
-        let but = (heard.code == libc::SI_KERNEL).then_some(self.group);
+        let (by, reason) = whose(heard, &outer());
+        // The terminal has sent these to our whole group already (HUP it sends to a session's leader alone).
+        let is_keyboards = heard.code == libc::SI_KERNEL && heard.signal != libc::SIGHUP;
+        let but = is_keyboards.then_some(self.group);
         let grace = if hurry { Duration::ZERO } else { self.grace };
         Order::Stop { by, reason, signal: heard.signal, grace_ms: millis(grace), but }
     }
 
     /// The monitor was killed: all that it had is ours now, and goes.
     fn alone(&mut self, begun: Instant) -> GuardEnd {
+        // Jobs and guards inside have the moment that their records take; all others have none.
+        let moment = Instant::now() + MOMENT;
+        let nested = self.innocent.nested();
+        if !nested.is_empty() {
+            self.innocent.soft(libc::SIGKILL, MOMENT, |_| {}, |_| {});
+        }
+        while !self.innocent.nested().is_empty() && Instant::now() < moment {
+            sleep_on(&[self.signals.fd()], Some(Duration::from_millis(20)));
+            while self.signals.next().is_some() {}
+            self.innocent.reap(None);
+        }
         let until = Instant::now() + BOUND;
         let mut left = self.innocent.left();
         while left == Left::Some && Instant::now() < until {
@@ -330,6 +366,7 @@ impl Front {
             monitor_killed: true,
             reason: Some(Reason::Kill),
             by: Some("the guard's monitor was killed".to_owned()),
+            nested,
             survivors,
             strongest: Some(libc::SIGKILL),
             elapsed: Some(begun.elapsed().as_secs_f64()),
@@ -338,14 +375,34 @@ impl Front {
     }
 }
 
+/// The job or guard around the front.
+fn outer() -> (Option<String>, Option<i32>) {
+    (super::nesting().outer, None)
+}
+
 fn millis(d: Duration) -> Option<u64> {
     u64::try_from(d.as_millis()).ok()
 }
 
-fn post<T: Serialize>(socket: &OwnedFd, message: &T) -> std::io::Result<()> {
+fn post<T: Serialize>(socket: &OwnedFd, message: &T, flags: SendFlags) -> std::io::Result<()> {
     let bytes = serde_json::to_vec(message).map_err(std::io::Error::other)?;
-    send(socket, &bytes, SendFlags::NOSIGNAL)?;
+    send(socket, &bytes, SendFlags::NOSIGNAL | flags)?;
     Ok(())
+}
+
+/// Tells the front that it is over. Where the lists are too long for one message, command lines are cut.
+fn post_end(socket: &OwnedFd, mut end: GuardEnd) {
+    for longest in [usize::MAX, 64, 0] {
+        let lists = [&mut end.leaked, &mut end.nested, &mut end.survivors, &mut end.stopped];
+        lists.into_iter().flatten().for_each(|l| {
+            l.command = l.command.chars().take(longest).collect();
+        });
+        let answer = Answer::Over(Box::new(end.clone()));
+        match post(socket, &answer, SendFlags::empty()) {
+            Err(e) if e.raw_os_error() == Some(libc::EMSGSIZE) => {}
+            _ => return,
+        }
+    }
 }
 
 fn receive<T: for<'a> Deserialize<'a>>(socket: &OwnedFd) -> Option<T> {
@@ -367,13 +424,12 @@ struct Begin {
     group: i32,
     ignored: u64,
     mask: u64,
-    outer: Option<String>,
 }
 
 impl Begin {
     fn fail(&self, errno: i32) -> ! {
         let end = GuardEnd { exec_error: Some(errno), monitor_killed: true, ..GuardEnd::default() };
-        let _ = post(&self.theirs, &Answer::Over(Box::new(end)));
+        post_end(&self.theirs, end);
         sys::exit_now(1)
     }
 
@@ -401,28 +457,31 @@ impl Begin {
         drop((report, command));
         let started = Instant::now();
         let leader = Ident { pid, start: process::read_stat(pid).map_or(0, |s| s.start) };
-        let files = self.output_files();
-        let Begin { plan, theirs, outer, front, .. } = self;
+        let watches = self.plan.dump || self.plan.stall.is_some();
+        let (files, elsewhere) = if watches { self.output_files() } else { (vec![], false) };
+        let Begin { plan, theirs, front, group, .. } = self;
         let role = GuardHalf {
             front,
+            leader: pid,
+            stood: false,
             socket: theirs,
             exec_error: Some(exec_error.into()),
-            outer,
             name: plan.command.first().map(|c| c.to_string_lossy().into_owned()).unwrap_or_default(),
             verbose: plan.verbose,
             output: files.first().and_then(|f| f.try_clone().ok()),
             log: plan.output,
             forward_grace: plan.kill_after.then_some(plan.grace),
+            list_stopped: plan.list_stopped,
             ended: false,
         };
         let known = Known {
             policy: Policy { grace: plan.grace, leaks: plan.leaks, allow_empty: false, dump: plan.dump },
-            tree: Tree::new(plan.spare),
+            tree: Tree::new(plan.spare).reaching(pid, group),
             leader,
             limit: plan.limit,
             signal: plan.signal,
             leader_only: plan.foreground,
-            stall: plan.stall.watch(files),
+            stall: plan.stall.watch(files, elsewhere),
             started,
         };
         Acting::new(known, role, signals).live(vec![], vec![])
@@ -453,8 +512,8 @@ impl Begin {
         command
     }
 
-    /// The files that stdout and stderr are, where they are files.
-    fn output_files(&self) -> Vec<File> {
+    /// The files that stdout and stderr are, and whether one of them is anything else that somebody may read.
+    fn output_files(&self) -> (Vec<File>, bool) {
         let fds: Vec<OwnedFd> = match &self.plan.output {
             Some(file) => file.as_fd().try_clone_to_owned().into_iter().collect(),
             None => [rustix::stdio::stdout(), rustix::stdio::stderr()]
@@ -462,21 +521,33 @@ impl Begin {
                 .filter_map(|fd| fd.try_clone_to_owned().ok())
                 .collect(),
         };
-        fds.into_iter().map(File::from).filter(|f| f.metadata().is_ok_and(|m| m.is_file())).collect()
+        let null = std::fs::metadata("/dev/null").map_or(0, |m| m.rdev());
+        let mut elsewhere = false;
+        let mut files = vec![];
+        for file in fds.into_iter().map(File::from) {
+            match file.metadata() {
+                Ok(m) if m.is_file() => files.push(file),
+                Ok(m) => elsewhere |= m.rdev() != null,
+                Err(_) => {}
+            }
+        }
+        (files, elsewhere)
     }
 }
 
 struct GuardHalf {
     front: i32,
+    leader: i32,
+    stood: bool,
     socket: OwnedFd,
     exec_error: Option<File>,
-    outer: Option<String>,
     name: String,
     verbose: Option<String>,
     /// A file that holds the output, for reading.
     output: Option<File>,
     log: Option<File>,
     forward_grace: Option<Duration>,
+    list_stopped: bool,
     ended: bool,
 }
 
@@ -499,8 +570,8 @@ impl Role for GuardHalf {
                     }
                     news.push(News::Ask(Ask { by, reason, signal, grace }));
                 }
-                Order::Forward { signal, but } => {
-                    news.push(News::Forward { signal, but, grace: self.forward_grace });
+                Order::Forward { signal } => {
+                    news.push(News::Forward { signal, grace: self.forward_grace });
                 }
             }
         }
@@ -523,32 +594,34 @@ impl Role for GuardHalf {
 
     fn unpublish(&mut self) {}
 
-    fn announce(&mut self, _ask: &Ask) {}
+    fn announce(&mut self, _ask: &Ask) {
+        self.stood = process::read_stat(self.leader).is_some_and(|s| s.is_stopped());
+    }
 
     fn sending(&mut self, signal: i32) {
         let Some(me) = &self.verbose else { return };
         let name = match signal {
-            0 => "EXIT".to_owned(),
+            0 => "0".to_owned(),
             other => sys::signal_name(other).trim_start_matches("SIG").to_owned(),
         };
         let line = format!("{me}: sending signal {name} to command '{}'\n", self.name);
-        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+        say_within(line.as_bytes(), PATIENCE.0);
     }
 
     fn check_executed(&mut self) {
         let mut errno = [0u8; 4];
         if self.exec_error.take().is_some_and(|mut pipe| pipe.read_exact(&mut errno).is_ok()) {
             let end = GuardEnd { exec_error: Some(i32::from_ne_bytes(errno)), ..GuardEnd::default() };
-            let _ = post(&self.socket, &Answer::Over(Box::new(end)));
+            post_end(&self.socket, end);
             sys::exit_now(1)
         }
     }
 
     fn diagnose(&mut self, text: &[u8]) {
-        let _ = match &mut self.log {
-            Some(log) => log.write_all(text),
-            None => std::io::stderr().lock().write_all(text),
-        };
+        match &mut self.log {
+            Some(log) => drop(log.write_all(text)),
+            None => say_within(text, PATIENCE.1),
+        }
     }
 
     fn output_tail(&self) -> Vec<u8> {
@@ -557,8 +630,16 @@ impl Role for GuardHalf {
         File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).map_or_else(|_| vec![], |f| tail(&f))
     }
 
+    fn output_age(&self) -> Option<Duration> {
+        age(self.output.as_ref()?)
+    }
+
+    fn lists_stopped(&self) -> bool {
+        self.list_stopped
+    }
+
     fn outer(&self) -> (Option<String>, Option<i32>) {
-        (self.outer.clone(), Some(self.front))
+        (super::nesting_above(self.front).outer, Some(self.front))
     }
 
     fn finish(self, end: End, _tree: &Tree, _signals: &SignalFd) -> ! {
@@ -577,13 +658,15 @@ impl Role for GuardHalf {
             leaked: end.leaked,
             nested: end.nested,
             survivors: end.survivors,
+            stopped: end.stopped,
             strongest: end.strongest,
             elapsed: death.map(|d| d.elapsed),
             cpu: death.and_then(|d| d.cpu),
             max_rss_kb: death.and_then(|d| d.max_rss_kb),
+            stood: self.stood,
             monitor_killed: false,
         };
-        let _ = post(&self.socket, &Answer::Over(Box::new(over)));
+        post_end(&self.socket, over);
         sys::exit_now(0)
     }
 }

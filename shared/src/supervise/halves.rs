@@ -204,6 +204,10 @@ impl Role for JobHalf {
         self.record.tail()
     }
 
+    fn output_age(&self) -> Option<Duration> {
+        self.record.age()
+    }
+
     fn outer(&self) -> (Option<String>, Option<i32>) {
         let header = &self.record.header;
         (header.nested_in.clone(), header.supervisors.first().map(|s| s.0))

@@ -103,12 +103,18 @@ pub struct Nesting {
 
 /// Looks upwards for a supervisor or a guard: a subreaper cannot be left.
 pub fn nesting() -> Nesting {
+    nesting_above(std::process::id().cast_signed())
+}
+
+/// The same from an ancestor of this process on.
+pub(super) fn nesting_above(from: i32) -> Nesting {
     let line = process::lineage();
-    let outer = line.iter().skip(1).find_map(|above| match above.comm.as_str() {
-        COMM => Some(std::env::var("TB_NAME").unwrap_or_else(|_| format!("[{}]", above.pid))),
-        GUARD_COMM => Some(format!("{GUARD_COMM}[{}]", above.pid)),
-        _ => None,
-    });
+    let outer =
+        line.iter().skip_while(|s| s.pid != from).skip(1).find_map(|above| match above.comm.as_str() {
+            COMM => Some(std::env::var("TB_NAME").unwrap_or_else(|_| format!("[{}]", above.pid))),
+            GUARD_COMM => Some(format!("{GUARD_COMM}[{}]", above.pid)),
+            _ => None,
+        });
     Nesting { line: line.into_iter().map(|s| s.pid).collect(), outer }
 }
 

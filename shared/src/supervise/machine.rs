@@ -13,6 +13,10 @@ pub const LINGER: Duration = Duration::from_millis(100);
 pub const ABORT: Duration = Duration::from_secs(1);
 /// How long KILL is repeated before survivors are named.
 pub const BOUND: Duration = Duration::from_secs(5);
+/// How long jobs and guards inside a tree that is killed at once have to end theirs and to write their records.
+pub(super) const MOMENT: Duration = Duration::from_secs(1);
+/// The grace of what outlives the leader where a stop has none that ends.
+const LEAK_GRACE: Duration = Duration::from_secs(5);
 
 /// What does not change while a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +100,7 @@ pub enum Action {
     },
     /// KILL to all of the tree, again and again until it is empty.
     Hard,
-    /// Start a timer.
+    /// Start a timer. A grace of zero is [`MOMENT`] where other supervisors are inside.
     Arm(Timer, Duration),
     /// Note what could not be killed.
     NoteSurvivors,
@@ -128,6 +132,10 @@ pub struct Machine {
     stop: Option<Ask>,
     announced: bool,
     dumped: bool,
+    /// Pythons have been asked for their tracebacks: KILL is a moment away, and nothing puts it off.
+    aborting: bool,
+    /// A stop is the leader's alone (timeout's `--foreground`).
+    narrow: bool,
 }
 
 impl Machine {
@@ -140,7 +148,22 @@ impl Machine {
             stop: None,
             announced: false,
             dumped: false,
+            aborting: false,
+            narrow: false,
         }
+    }
+
+    /// The same, with stops that are the leader's alone (timeout's `--foreground`): what is below it is treated as
+    /// what outlives a normal end. One that leaves no time is everybody's.
+    #[must_use]
+    pub fn for_the_leader_alone(mut self) -> Machine {
+        self.narrow = true;
+        self
+    }
+
+    /// Whether signals go to the leader alone: it lives, and the stop is its own.
+    pub fn is_narrow(&self) -> bool {
+        self.narrow && !self.leader_dead
     }
 
     /// A machine that goes on where the other half was when it died: what it had told, and, if it had already
@@ -219,7 +242,8 @@ impl Machine {
             (Phase::Lingering, Event::Timer(Timer::Linger)) => self.linger_over(),
             (Phase::Watching, Event::Forwarded(grace)) => vec![Action::Arm(Timer::Grace, grace)],
             (_, Event::Forwarded(_)) => vec![],
-            (Phase::Soft, Event::Timer(Timer::Grace)) if self.dumped => {
+            (Phase::Soft, Event::Timer(Timer::Grace)) if self.dumped && !self.aborting => {
+                self.aborting = true;
                 vec![Action::Abort, Action::Arm(Timer::Abort, ABORT)]
             }
             (Phase::Watching | Phase::Soft, Event::Timer(Timer::Grace))
@@ -247,7 +271,8 @@ impl Machine {
         }
         self.leader_dead = true;
         let mut actions = vec![Action::TellDeath, Action::Unpublish, Action::Reap];
-        if self.phase == Phase::Watching {
+        let is_the_leaders = self.narrow && matches!(self.phase, Phase::Soft | Phase::Hard);
+        if self.phase == Phase::Watching || is_the_leaders {
             self.phase = Phase::Lingering;
             actions.push(Action::Arm(Timer::Linger, LINGER));
         }
@@ -260,10 +285,13 @@ impl Machine {
             return vec![Action::NoteLeaks, Action::Finish];
         }
         self.phase = Phase::Soft;
+        self.narrow = false;
+        // Whoever never wants KILL when the time is up has not asked to wait for ever for what was left behind.
+        let grace = if self.policy.grace == Duration::MAX { LEAK_GRACE } else { self.policy.grace };
         vec![
             Action::NoteLeaks,
-            Action::Soft { signal: libc::SIGTERM, grace: self.policy.grace },
-            Action::Arm(Timer::Grace, self.policy.grace),
+            Action::Soft { signal: libc::SIGTERM, grace },
+            Action::Arm(Timer::Grace, grace),
         ]
     }
 
@@ -278,6 +306,10 @@ impl Machine {
             self.announced = true;
             actions.push(Action::Announce(ask.clone()));
         }
+        // KILL is no signal to be given time after: only other supervisors have a moment.
+        let now = ask.signal == libc::SIGKILL || ask.grace.is_zero();
+        let (grace, until_kill) = if now { (MOMENT, Duration::ZERO) } else { (ask.grace, ask.grace) };
+        self.narrow &= !ask.grace.is_zero();
         match phase {
             Phase::Watching => {
                 self.phase = Phase::Soft;
@@ -285,22 +317,24 @@ impl Machine {
                     self.dumped = true;
                     actions.push(Action::Dump);
                 }
-                actions.push(Action::Soft { signal: ask.signal, grace: ask.grace });
-                actions.push(Action::Arm(Timer::Grace, ask.grace));
+                actions.push(Action::Soft { signal: ask.signal, grace });
+                actions.push(Action::Arm(Timer::Grace, until_kill));
             }
             Phase::Lingering => {
                 self.phase = Phase::Soft;
                 actions.push(Action::NoteLeaks);
-                actions.push(Action::Soft { signal: ask.signal, grace: ask.grace });
-                actions.push(Action::Arm(Timer::Grace, ask.grace));
+                actions.push(Action::Soft { signal: ask.signal, grace });
+                actions.push(Action::Arm(Timer::Grace, until_kill));
             }
             // The tree has had its one signal: a further request can only bring the end nearer, which is
             // the driver's rule for arming a timer that runs.
-            Phase::Soft => {
-                // KILL is no signal to be given time after.
-                let grace = if ask.signal == libc::SIGKILL { Duration::ZERO } else { ask.grace };
-                actions.push(Action::Arm(Timer::Grace, grace));
+            Phase::Soft if now => {
+                self.dumped = false;
+                actions.push(Action::Soft { signal: libc::SIGKILL, grace });
+                actions.push(Action::Arm(Timer::Grace, until_kill));
             }
+            Phase::Soft if self.aborting => {}
+            Phase::Soft => actions.push(Action::Arm(Timer::Grace, until_kill)),
             Phase::Hard | Phase::Over => {}
         }
         actions
@@ -361,12 +395,18 @@ mod tests {
             Event::Ask(ask(Reason::Kill)),
             Event::Ask(ask(Reason::Limit)),
             Event::Ask(ask(Reason::Outer)),
+            Event::Ask(Ask { grace: Duration::ZERO, ..ask(Reason::Kill) }),
+            Event::Ask(Ask { signal: libc::SIGKILL, ..ask(Reason::Kill) }),
             Event::Forwarded(Duration::from_secs(1)),
             Event::Timer(Timer::Linger),
             Event::Timer(Timer::Grace),
             Event::Timer(Timer::Abort),
             Event::Timer(Timer::Bound),
         ]
+    }
+
+    fn softly(action: &Action) -> bool {
+        matches!(action, Action::Soft { signal, .. } if *signal != libc::SIGKILL)
     }
 
     fn position(actions: &[Action], wanted: &Action) -> Option<usize> {
@@ -397,7 +437,7 @@ mod tests {
         assert!(count(|a| matches!(a, Action::Finish)) <= 1, "{all:?}");
         assert!(count(|a| matches!(a, Action::Reap)) <= 1);
         assert!(count(|a| matches!(a, Action::Announce(_))) <= 1, "one STOPPING line");
-        assert!(count(|a| matches!(a, Action::Soft { .. })) <= 1, "exactly one TERM to each process");
+        assert!(count(softly) <= 1, "exactly one TERM to each process");
         assert!(count(|a| matches!(a, Action::NoteLeaks)) <= 1);
         // The PID file goes before the number is free; the other half knows before anything is done.
         if let Some(reap) = position(&all, &Action::Reap) {
@@ -417,7 +457,7 @@ mod tests {
         if count(|a| matches!(a, Action::Hard)) > 0 {
             let forwarded = history.iter().any(|e| matches!(e, Event::Forwarded(_)));
             assert!(
-                count(|a| matches!(a, Action::Soft { .. })) == 1 || forwarded,
+                count(|a| matches!(a, Action::Soft { .. })) >= 1 || forwarded,
                 "KILL only after the grace"
             );
         }
@@ -448,11 +488,68 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_history_keeps_the_order_of_the_end(picks in proptest::collection::vec(0usize..10, 0..20)) {
-            let all = events();
-            let history: Vec<Event> = picks.into_iter().map(|i| all[i].clone()).collect();
-            check(POLICY, &history);
+        fn any_history_keeps_the_order_of_the_end(
+            picks in proptest::collection::vec(proptest::sample::select(events()), 0..20),
+            dump: bool,
+        ) {
+            check(Policy { dump, ..POLICY }, &picks);
         }
+    }
+
+    #[test]
+    fn a_request_for_now_kills_at_once_and_leaves_supervisors_inside_a_moment() {
+        let mut m = Machine::new(POLICY);
+        m.on(Event::Ask(ask(Reason::Kill)));
+        let hurry = Ask { grace: Duration::ZERO, ..ask(Reason::Kill) };
+        assert_eq!(
+            m.on(Event::Ask(hurry)),
+            [
+                Action::Soft { signal: libc::SIGKILL, grace: MOMENT },
+                Action::Arm(Timer::Grace, Duration::ZERO)
+            ]
+        );
+        assert_eq!(m.on(Event::Timer(Timer::Grace)), [Action::Hard, Action::Arm(Timer::Bound, BOUND)]);
+    }
+
+    #[test]
+    fn tracebacks_are_asked_for_once_and_nothing_puts_kill_off_after_them() {
+        let mut m = Machine::new(Policy { dump: true, ..POLICY });
+        m.on(Event::Ask(ask(Reason::Stall)));
+        assert_eq!(m.on(Event::Timer(Timer::Grace)), [Action::Abort, Action::Arm(Timer::Abort, ABORT)]);
+        assert_eq!(m.on(Event::Ask(ask(Reason::Kill))), []);
+        assert_eq!(m.on(Event::Timer(Timer::Abort)), [Action::Hard, Action::Arm(Timer::Bound, BOUND)]);
+    }
+
+    #[test]
+    fn a_second_signal_does_not_wait_for_tracebacks() {
+        let mut m = Machine::new(Policy { dump: true, ..POLICY });
+        m.on(Event::Ask(ask(Reason::Limit)));
+        m.on(Event::Ask(Ask { grace: Duration::ZERO, ..ask(Reason::Kill) }));
+        assert_eq!(m.on(Event::Timer(Timer::Grace)), [Action::Hard, Action::Arm(Timer::Bound, BOUND)]);
+    }
+
+    #[test]
+    fn the_leaders_own_stop_leaves_the_rest_to_what_outlives_an_end() {
+        let mut m = Machine::new(POLICY).for_the_leader_alone();
+        m.on(Event::Ask(ask(Reason::Limit)));
+        assert!(m.is_narrow());
+        let linger = Action::Arm(Timer::Linger, LINGER);
+        assert_eq!(m.on(Event::LeaderDied).last(), Some(&linger));
+        assert!(!m.is_narrow());
+        assert_eq!(m.on(Event::Timer(Timer::Linger))[0], Action::NoteLeaks);
+
+        let mut m = Machine::new(POLICY).for_the_leader_alone();
+        m.on(Event::Ask(ask(Reason::Limit)));
+        m.on(Event::Ask(Ask { grace: Duration::ZERO, ..ask(Reason::Kill) }));
+        assert!(!m.is_narrow(), "now means all of it");
+    }
+
+    #[test]
+    fn who_never_wants_kill_does_not_wait_for_ever_for_what_was_left_behind() {
+        let mut m = Machine::new(Policy { grace: Duration::MAX, ..POLICY });
+        m.on(Event::LeaderDied);
+        let actions = m.on(Event::Timer(Timer::Linger));
+        assert_eq!(actions.last(), Some(&Action::Arm(Timer::Grace, LEAK_GRACE)));
     }
 
     #[test]
@@ -566,7 +663,7 @@ mod tests {
         let mut m = Machine::new(POLICY);
         m.on(Event::Ask(ask(Reason::Kill)));
         let now = Ask { signal: libc::SIGKILL, grace: Duration::from_secs(30), ..ask(Reason::Kill) };
-        assert_eq!(m.on(Event::Ask(now)), [Action::Arm(Timer::Grace, Duration::ZERO)]);
+        assert_eq!(m.on(Event::Ask(now)).last(), Some(&Action::Arm(Timer::Grace, Duration::ZERO)));
     }
 
     /// Whatever had been told when a half died: the rest keeps the same order, and signals at most once in all.
@@ -585,7 +682,7 @@ mod tests {
                             for event in [a.clone(), b.clone()] {
                                 all.extend(m.on(event));
                             }
-                            let softs = all.iter().filter(|x| matches!(x, Action::Soft { .. })).count();
+                            let softs = all.iter().filter(|x| softly(x)).count();
                             assert!(softs + usize::from(signalled.is_some()) <= 1, "{all:?}");
                             assert!(all.iter().filter(|x| matches!(x, Action::Finish)).count() <= 1);
                             assert!(!dead || all.first() == Some(&Action::Unpublish), "{all:?}");

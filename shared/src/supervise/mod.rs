@@ -27,6 +27,7 @@ pub use capture::CaptureWish;
 pub use evidence::{Evidence, belongs};
 pub use guard::{GuardEnd, GuardPlan, Heartbeat, guard};
 pub use hook::Hook;
+use launch::nesting_above;
 pub use launch::{ExecFailure, Launched, Nesting, Plan, launch, nesting};
 pub use machine::{ABORT, Action, Ask, BOUND, Event, LINGER, LeaderEnd, Machine, Policy, Timer, verdict};
 pub use request::Request;

@@ -15,6 +15,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 /// The files of the job that this process supervises. Both are locked through descriptions that the two halves
 /// share and nobody else has.
@@ -137,6 +138,11 @@ impl Record {
     /// The end of the output so far.
     pub(super) fn tail(&self) -> Vec<u8> {
         tail(&self.log)
+    }
+
+    /// How long ago the log was last written to.
+    pub(super) fn age(&self) -> Option<Duration> {
+        age(&self.log)
     }
 
     fn size(&self) -> u64 {
@@ -304,6 +310,11 @@ pub(super) fn tail(file: &File) -> Vec<u8> {
     let n = file.read_at(&mut bytes, from).unwrap_or(0);
     bytes.truncate(n);
     bytes
+}
+
+/// How long ago a file was last written to.
+pub(super) fn age(file: &File) -> Option<Duration> {
+    file.metadata().ok()?.modified().ok()?.elapsed().ok()
 }
 
 /// `.new-<job>.log`

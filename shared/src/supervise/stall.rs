@@ -1,7 +1,7 @@
 //! A run that makes no progress: neither output nor CPU time for too long.
 //!
-//! Output is the growth of the files that stdout and stderr are, or, where they are none (a pipe, a terminal), of
-//! what the tree's processes have written at all (wchar in /proc/PID/io). CPU progress is more than one percent of
+//! Output is the growth of the files that stdout and stderr are, and, where one of them is none (a pipe, a terminal),
+//! of what the tree's processes have written at all (wchar in /proc/PID/io). CPU progress is more than one percent of
 //! one CPU over the window. Nobody stands between the run and its output.
 
 use super::Tree;
@@ -29,17 +29,24 @@ impl StallLimits {
     /// A watch over a job whose output is this log; where it cannot be watched by its size, by what the tree writes.
     pub(super) fn watch_log(self, log: &File) -> Option<Stall> {
         self.any.or(self.output)?;
-        self.watch(log.try_clone().into_iter().collect())
+        self.watch(log.try_clone().into_iter().collect(), false)
     }
 
-    /// A watch over a tree whose output goes to these files (none: to what cannot be measured by size).
-    pub fn watch(self, files: Vec<File>) -> Option<Stall> {
+    /// Whether there is any.
+    pub fn is_some(&self) -> bool {
+        self.any.is_some() || self.output.is_some()
+    }
+
+    /// A watch over a tree whose output goes to these files, and, if it is `elsewhere` as well (or there are none), to
+    /// what cannot be measured by size.
+    pub fn watch(self, files: Vec<File>, elsewhere: bool) -> Option<Stall> {
         let shortest = self.any.into_iter().chain(self.output).min()?;
         let now = Instant::now();
         Some(Stall {
             limits: self,
             every: (shortest / 10).clamp(EVERY.0, EVERY.1),
             next: now,
+            elsewhere: elsewhere || files.is_empty(),
             files,
             seen: Seen::default(),
             last_output: now,
@@ -63,6 +70,7 @@ pub struct Stall {
     every: Duration,
     next: Instant,
     files: Vec<File>,
+    elsewhere: bool,
     seen: Seen,
     last_output: Instant,
     /// CPU seconds used so far, at the looks of the last window.
@@ -89,7 +97,7 @@ impl Stall {
         self.next = now + self.every;
         let rows = tree.living();
         let sizes: Vec<u64> = self.files.iter().map(|f| f.metadata().map_or(0, |m| m.len())).collect();
-        let written = if self.files.is_empty() { written(&rows) } else { HashMap::new() };
+        let written = if self.elsewhere { written(&rows) } else { HashMap::new() };
         self.look(now, &rows, sizes, written)
     }
 
@@ -169,7 +177,7 @@ mod tests {
 
     /// Looks once a second for 30 s; says when the watch struck.
     fn strikes(limits: StallLimits, size: impl Fn(u64) -> u64, ticks: impl Fn(u64) -> u64) -> Option<u64> {
-        let mut stall = limits.watch(vec![]).unwrap();
+        let mut stall = limits.watch(vec![], false).unwrap();
         let begun = stall.last_output;
         (0..30).find(|&s| {
             let now = begun + Duration::from_secs(s);

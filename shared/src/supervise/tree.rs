@@ -33,6 +33,10 @@ pub struct Tree {
     signalled: HashSet<Ident>,
     /// When the first signal went out.
     begun: Option<Moment>,
+    /// /proc is not there, or another PID namespace's: its numbers mean nothing here.
+    blind: bool,
+    /// Where that is so, all that can be reached: an unreaped child of ours, and the group that it joined.
+    reach: Option<(i32, i32)>,
 }
 
 /// What has become of the children after a round.
@@ -84,12 +88,44 @@ fn is_supervisor(row: &Stat) -> bool {
 impl Tree {
     /// The tree below this process, which must be a child subreaper.
     pub fn new(spare: Option<Spare>) -> Tree {
+        let me = std::process::id().cast_signed();
+        let shown = std::fs::read_link("/proc/self").ok();
         Tree {
-            me: std::process::id().cast_signed(),
+            me,
             spare,
             innocent: HashSet::new(),
             signalled: HashSet::new(),
             begun: None,
+            blind: shown.is_none_or(|me_there| me_there.as_os_str() != me.to_string().as_str()),
+            reach: None,
+        }
+    }
+
+    /// Names the child that is signalled where /proc cannot tell who is below us, and its group.
+    pub fn reaching(mut self, leader: i32, group: i32) -> Tree {
+        self.reach = Some((leader, group));
+        self
+    }
+
+    /// The leader is waited for: its number is no longer ours.
+    pub fn leader_reaped(&mut self) {
+        self.reach = None;
+    }
+
+    /// All processes, if /proc shows them by the numbers that they have here.
+    fn picture(&self) -> std::io::Result<Snapshot> {
+        if self.blind { Err(std::io::ErrorKind::NotFound.into()) } else { Snapshot::take() }
+    }
+
+    /// The signal of a stop where only the leader and its group can be reached, as timeout(1) does it.
+    fn grope(&self, signal: i32) {
+        let Some((leader, group)) = self.reach else { return };
+        let _ = sys::signal_child(leader, signal);
+        // The front leads that group: KILL would end it before it has told how all ended.
+        if signal != libc::SIGKILL && signal != libc::SIGSTOP {
+            let _ = sys::signal_group(group, signal);
+            let _ = sys::signal_child(leader, libc::SIGCONT);
+            let _ = sys::signal_group(group, libc::SIGCONT);
         }
     }
 
@@ -100,15 +136,32 @@ impl Tree {
     pub fn without_present_children(spare: Option<Spare>) -> std::io::Result<Tree> {
         let mut tree = Tree::new(spare);
         if !matches!(sys::look(Which::Any, false), Ok(Children::None)) {
-            let all = Snapshot::take()?;
+            let all = tree.picture()?;
             tree.innocent = all.children(tree.me).iter().filter_map(|pid| all.get(*pid)).map(ident).collect();
         }
         Ok(tree)
     }
 
+    /// Takes the children that this process has now, but for one, for somebody else's as well: descendants of the
+    /// first innocent that lost their parents.
+    pub fn note_adopted(&mut self, but: i32) {
+        let Ok(all) = self.picture() else { return };
+        let children = all.children(self.me).iter().filter(|&&pid| pid != but);
+        let found: Vec<Ident> = children.filter_map(|pid| all.get(*pid)).map(ident).collect();
+        // Asked last: as long as that one lives, what is below it has not come to us.
+        if matches!(sys::look(Which::Pid(but), false), Ok(Children::Alive)) {
+            self.innocent.extend(found);
+        }
+    }
+
+    /// Whether there are children that are somebody else's.
+    pub fn has_innocent(&self) -> bool {
+        !self.innocent.is_empty()
+    }
+
     /// The living members, as of now.
     pub fn living(&self) -> Vec<Stat> {
-        Snapshot::take().map_or_else(|_| vec![], |all| self.members(&all).into_iter().cloned().collect())
+        self.picture().map_or_else(|_| vec![], |all| self.members(&all).into_iter().cloned().collect())
     }
 
     /// Notes that a process has had its signal.
@@ -122,19 +175,34 @@ impl Tree {
         self.signalled.extend(members.iter().filter(|row| row.pgid == group).map(ident));
     }
 
-    /// One signal to one process, without CONT.
+    /// A stop's signal to one process, without CONT, unless it has had it.
     pub fn soft_one(&mut self, who: Ident, signal: i32) {
-        self.signalled.insert(who);
+        if self.signalled.insert(who) || signal == libc::SIGKILL {
+            self.signal_one(who, signal);
+        }
+    }
+
+    /// A signal to one process, whatever it has had.
+    pub fn signal_one(&self, who: Ident, signal: i32) {
+        if self.blind {
+            if let Some((leader, _)) = self.reach.filter(|r| r.0 == who.pid) {
+                let _ = sys::signal_child(leader, signal);
+            }
+            return;
+        }
         if let Ok(Some(handle)) = Handle::open(who) {
             let _ = handle.signal(signal);
         }
     }
 
-    /// Hands a signal on that asks for no stop: to the whole tree but what a group has had already, or to one process.
-    pub fn forward(&self, signal: i32, but: Option<i32>, only: Option<Ident>) {
-        let Ok(all) = Snapshot::take() else { return };
+    /// Hands a signal on that asks for no stop: to the whole tree, or to one process.
+    pub fn forward(&self, signal: i32, only: Option<Ident>) {
+        if self.blind {
+            return only.map_or_else(|| self.grope(signal), |who| self.signal_one(who, signal));
+        }
+        let Ok(all) = self.picture() else { return };
         for row in self.members(&all) {
-            let wanted = only.is_none_or(|o| o == ident(row)) && Some(row.pgid) != but;
+            let wanted = only.is_none_or(|o| o == ident(row));
             if !wanted || self.below_supervisor(&all, row) {
                 continue;
             }
@@ -168,11 +236,10 @@ impl Tree {
 
     /// The living members, without what is spared and what is below that.
     fn members<'a>(&self, all: &'a Snapshot) -> Vec<&'a Stat> {
-        let spared: HashSet<i32> = match self.spare {
-            None => HashSet::new(),
-            Some(_) => {
-                all.descendants(self.me).into_iter().filter(|r| self.is_spared(r)).map(|r| r.pid).collect()
-            }
+        let spared: HashSet<i32> = if self.spares() {
+            all.descendants(self.me).into_iter().filter(|r| self.is_spared(r)).map(|r| r.pid).collect()
+        } else {
+            HashSet::new()
         };
         all.descend(self.me, |row| !spared.contains(&row.pid))
             .into_iter()
@@ -187,7 +254,7 @@ impl Tree {
             Ok(_) if !self.spares() => return Left::Some,
             _ => {}
         }
-        match Snapshot::take() {
+        match self.picture() {
             Ok(all) if self.members(&all).is_empty() => Left::Spared,
             _ => Left::Some,
         }
@@ -195,12 +262,12 @@ impl Tree {
 
     /// How many living processes there are.
     pub fn count(&self) -> usize {
-        Snapshot::take().map_or(0, |all| self.members(&all).len())
+        self.picture().map_or(0, |all| self.members(&all).len())
     }
 
     /// What is alive now: members that outlived the leader, spared ones, and nested jobs apart.
     pub fn outliving(&self, why: &str) -> (Vec<Leftover>, Vec<Leftover>) {
-        let Ok(all) = Snapshot::take() else { return (vec![], vec![]) };
+        let Ok(all) = self.picture() else { return (vec![], vec![]) };
         let rows = all.descend(self.me, |row| !is_supervisor(row));
         let (nested, leaked): (Vec<&Stat>, Vec<&Stat>) = rows
             .into_iter()
@@ -215,7 +282,7 @@ impl Tree {
 
     /// The jobs and guards inside this one, one entry each, under the name that their leader carries.
     pub fn nested(&self) -> Vec<Leftover> {
-        let Ok(all) = Snapshot::take() else { return vec![] };
+        let Ok(all) = self.picture() else { return vec![] };
         let rows = all.descend(self.me, |row| !is_supervisor(row));
         let nested: Vec<&Stat> = rows.into_iter().filter(|r| is_supervisor(r) && r.is_alive()).collect();
         self.nested_jobs(&all, &nested)
@@ -252,8 +319,15 @@ impl Tree {
         told_begun: impl Fn(Moment),
         told: impl Fn(Ident),
     ) {
+        if self.blind {
+            return self.grope(signal);
+        }
+        if signal == libc::SIGKILL {
+            // What has had another signal has not had this one.
+            self.signalled.clear();
+        }
         for _ in 0..PASSES {
-            let Ok(all) = Snapshot::take() else { return };
+            let Ok(all) = self.picture() else { return };
             let begun = *self.begun.get_or_insert_with(|| {
                 let begun = Moment::now();
                 told_begun(begun);
@@ -310,10 +384,14 @@ impl Tree {
     /// KILL to everything, by process and by group. To be repeated until [`Tree::left`] says so; `keep` is the
     /// child that must not be waited for here (the leader, whose end is recorded before).
     pub fn hard(&self, keep: Option<i32>) {
+        if self.blind {
+            self.grope(libc::SIGKILL);
+            return self.reap(keep);
+        }
         if !self.spares() {
             self.kill_children(keep);
         }
-        let Ok(all) = Snapshot::take() else { return };
+        let Ok(all) = self.picture() else { return };
         let members = self.members(&all);
         let spared_groups: HashSet<i32> = if self.spares() {
             let kept: HashSet<i32> = members.iter().map(|r| r.pid).collect();
@@ -371,20 +449,30 @@ impl Tree {
 
     /// What could not be stopped, and why.
     pub fn survivors(&self) -> Vec<Leftover> {
-        let Ok(all) = Snapshot::take() else { return vec![] };
+        let Ok(all) = self.picture() else {
+            let why = "there is no /proc of this PID namespace to tell who lives".to_owned();
+            return vec![Leftover { pid: 0, start: 0, command: String::new(), why }];
+        };
         let mine = rustix::process::getuid().as_raw();
         list(self.members(&all).into_iter().map(|row| {
             let facts = process::Facts::read(row.pid);
-            let wchan = facts.wchan.as_ref().map(|w| format!(" in {w}")).unwrap_or_default();
-            let why = match (row.state, facts.uid) {
-                ('D', _) => format!("uninterruptible (state D{wchan})"),
-                (_, Some(uid)) if mine != 0 && uid != mine => {
-                    format!("another user's (uid {uid}), not ours to signal")
-                }
-                (state, _) => format!("still alive after KILL (state {state})"),
-            };
+            let why = why_it_survives(row.state, facts.wchan.as_deref(), facts.uid, mine);
             leftover(row, why)
         }))
+    }
+}
+
+/// Why KILL has not helped, as far as /proc tells.
+fn why_it_survives(state: char, wchan: Option<&str>, uid: Option<u32>, mine: u32) -> String {
+    match (state, uid) {
+        ('D', _) => {
+            let place = wchan.map(|w| format!(" in {w}")).unwrap_or_default();
+            format!("uninterruptible (state D{place})")
+        }
+        (_, Some(uid)) if mine != 0 && uid != mine => {
+            format!("another user's (uid {uid}), not ours to signal")
+        }
+        _ => format!("still alive after KILL (state {state})"),
     }
 }
 
@@ -452,6 +540,17 @@ mod tests {
     fn whoever_lives_was_born_before_now() {
         let me = process::read_stat(std::process::id().cast_signed()).unwrap();
         assert!(Moment::now().is_after_birth_of(&me));
+    }
+
+    #[test]
+    fn survivors_are_named_with_their_reason() {
+        let why = why_it_survives;
+        assert_eq!(why('D', Some("nfs_wait"), Some(0), 0), "uninterruptible (state D in nfs_wait)");
+        assert_eq!(why('D', None, Some(0), 1000), "uninterruptible (state D)");
+        assert_eq!(why('S', None, Some(0), 1000), "another user's (uid 0), not ours to signal");
+        assert_eq!(why('S', None, Some(1000), 1000), "still alive after KILL (state S)");
+        assert_eq!(why('R', None, Some(1000), 0), "still alive after KILL (state R)", "root may signal all");
+        assert_eq!(why('S', None, None, 1000), "still alive after KILL (state S)");
     }
 
     #[test]

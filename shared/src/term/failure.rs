@@ -1,8 +1,11 @@
 //! Messages: what was being done, to what, why it failed, and what to do next.
 
 use super::{Code, visible};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
 
 /// A failure with everything that a person needs: `cannot VERB OBJECT: cause`, then what to do.
 #[derive(Debug)]
@@ -53,6 +56,41 @@ impl Failure {
         say(tool, &self.message);
         for hint in &self.hints {
             say_plain(&format!("  {hint}"));
+        }
+    }
+}
+
+/// What the system says of an error, without the number that Rust adds.
+pub fn cause(error: &std::io::Error) -> String {
+    match error.raw_os_error() {
+        Some(number) => nix::errno::Errno::from_raw(number).desc().to_owned(),
+        None => error.to_string(),
+    }
+}
+
+/// Writes to standard error, and gives up what nobody has taken within this time: for those who have more to do than
+/// to be read.
+pub fn say_within(mut text: &[u8], patience: Duration) {
+    /// So little that a pipe or a terminal which is ready for any takes all of it.
+    const PIECE: usize = 512;
+    let fd = rustix::stdio::stderr();
+    let until = Instant::now() + patience;
+    while !text.is_empty() {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        match poll(&mut [PollFd::new(&fd, PollFlags::OUT)], Some(&left)) {
+            Ok(0) => return,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+        match rustix::io::write(fd, text.get(..PIECE).unwrap_or(text)) {
+            Ok(n) => text = text.get(n..).unwrap_or_default(),
+            Err(Errno::INTR) => {}
+            // Nobody is left to be told.
+            Err(_) => return,
         }
     }
 }

@@ -11,7 +11,7 @@ mod visible;
 
 pub use code::{Code, worst};
 pub use common::{Common, Context, Names, heartbeat, kill_grace, owner, quoted, wait_timeout};
-pub use failure::{Failure, Result, say, say_plain};
+pub use failure::{Failure, Result, cause, say, say_plain, say_within};
 pub use main::{main, parse};
 pub use out::{Color, Out};
 pub use signals::parse_signal;

@@ -2,7 +2,8 @@
 
 use crate::interval;
 use clap::Parser;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 use tb_shared::contract::Leaks;
@@ -22,12 +23,21 @@ machine is suspended.
 
 When the time is up every process below COMMAND gets the signal, in whatever session or group it is, and KILL after
 the grace; a second INT, TERM, HUP or QUIT at least half a second after the first means KILL now. What outlives a normal
-end is stopped too, unless --leaks allow or --keep says otherwise. If tb-guard itself is killed, the tree goes with it.
+end is stopped too, unless --leaks allow or --keep says otherwise. With -f only COMMAND is timed out; what it leaves is
+what outlives an end. If tb-guard itself is killed, the tree goes with it. What cannot be killed (a process in state D,
+another user's) is named, after the grace and 5 s at most.
 Work that another daemon does for the command (docker, systemd-run, at, a tmux server) is not below it.
 
---stall sees output as growth of the files that stdout and stderr are, or, where they are none, as bytes that the tree's
-processes write anywhere; it sees progress as CPU time above 1 % of one CPU. A busy silent run is no stall; a spinning one
-is caught by DURATION, or by --stall-output, which ignores CPU time.
+Signals that are blocked or ignored are so for COMMAND too, and one that was ignored is not handed on; but the one that
+-s names arrives. In a script COMMAND is in a background group, as under timeout: Ctrl-C does not reach it, and a
+terminal that it reads stops it until its time is up; -f leaves it in the caller's group.
+
+--stall sees output as growth of the files that stdout and stderr are, and, where one of them is none, as bytes that the
+tree's processes write anywhere (wchar of /proc/PID/io); it sees progress as CPU time above 1 % of one CPU. A busy silent
+run is no stall; a spinning one is caught by DURATION, or by --stall-output, which ignores CPU time.
+
+--dump writes, before the first signal, what each process does, the last test named in the output and for how long
+nothing followed, and py-spy's stacks where that is on PATH; Pythons that handle ABRT (pytest's do) write their own.
 
 Called under the name timeout it has timeout's options alone, and leaves what outlives a normal end.
 
@@ -46,15 +56,22 @@ pub struct Gnu {
     /// When the time is up, exit with COMMAND's own status
     #[arg(short = 'p', long)]
     pub preserve_status: bool,
-    /// The signal when the time is up, by name or number
-    #[arg(short = 's', long, value_name = "SIGNAL", default_value = "TERM", value_parser = signal, allow_hyphen_values = true)]
-    pub signal: i32,
+    /// The signal when the time is up, by name or number [default: TERM]
+    #[arg(short = 's', long, value_name = "SIGNAL", value_parser = signal, allow_hyphen_values = true)]
+    pub signal: Option<i32>,
     /// Say each signal that is sent on standard error
     #[arg(short = 'v', long)]
     pub verbose: bool,
     /// DURATION COMMAND [ARG...]
     #[arg(value_name = "DURATION COMMAND [ARG]", trailing_var_arg = true)]
     pub operands: Vec<OsString>,
+}
+
+impl Gnu {
+    /// The signal when the time is up.
+    pub fn signal(&self) -> i32 {
+        self.signal.unwrap_or(libc::SIGTERM)
+    }
 }
 
 /// Under the name timeout.
@@ -188,7 +205,7 @@ const OWN: [&str; 11] = [
     "sweep",
 ];
 
-/// Writes abbreviated long options out, as getopt_long(3) takes them; up to the first operand.
+/// Writes abbreviated long options out, as getopt_long(3) takes them, up to the first operand, and says where that is.
 ///
 /// # Errors
 /// `option '--s' is ambiguous`.
@@ -197,35 +214,33 @@ pub fn spelled_out(args: Vec<OsString>, own: bool) -> Result<Vec<OsString>, Stri
         !["foreground", "preserve-status", "verbose", "help", "version", "dump", "quiet-success", "sweep"]
             .contains(&name)
     };
-    let mut out = Vec::with_capacity(args.len());
+    let mut out = Vec::with_capacity(args.len() + 1);
     let mut args = args.into_iter();
     out.extend(args.next());
     while let Some(arg) = args.next() {
-        let Some(text) = arg.to_str().map(str::to_owned) else {
-            out.push(arg);
-            break;
-        };
-        if let Some(long) = text.strip_prefix("--").filter(|l| !l.is_empty()) {
-            let (name, value) = long.split_once('=').map_or((long, None), |(n, v)| (n, Some(v)));
-            let full = full_name(name, own)?;
-            match value {
-                Some(value) => out.push(format!("--{full}={value}").into()),
-                None => {
-                    out.push(format!("--{full}").into());
-                    if takes_value(full) {
-                        out.extend(args.next());
-                    }
-                }
+        let bytes = arg.as_bytes();
+        if let Some(long) = bytes.strip_prefix(b"--").filter(|l| !l.is_empty()) {
+            let end = long.iter().position(|&b| b == b'=').unwrap_or(long.len());
+            let (name, value) = long.split_at(end);
+            let name = String::from_utf8_lossy(name);
+            let full = full_name(&name, own)?;
+            let mut whole = OsString::from(format!("--{full}"));
+            whole.push(OsStr::from_bytes(value));
+            out.push(whole);
+            if value.is_empty() && takes_value(full) {
+                out.extend(args.next());
             }
-        } else if let Some(short) = text.strip_prefix('-').filter(|s| !s.is_empty() && !s.starts_with('-')) {
+        } else if bytes.len() > 1 && bytes[0] == b'-' && bytes != b"--" {
             // The letter that takes a value takes the rest of the word, or the next word.
-            let next_is_value = short.find(['k', 's']).is_some_and(|at| at + 1 == short.len());
+            let at = bytes.iter().position(|b| b"ks".contains(b));
+            let next_is_value = at.is_some_and(|at| at + 1 == bytes.len());
             out.push(arg);
             if next_is_value {
                 out.extend(args.next());
             }
         } else {
-            out.push(arg);
+            out.push("--".into());
+            out.extend((bytes != b"--").then_some(arg));
             break;
         }
     }
@@ -253,6 +268,7 @@ fn full_name(name: &str, own: bool) -> Result<&str, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStringExt;
 
     fn spelled(args: &[&str], own: bool) -> Result<Vec<String>, String> {
         let args = std::iter::once("x").chain(args.iter().copied()).map(OsString::from).collect();
@@ -261,19 +277,33 @@ mod tests {
 
     #[test]
     fn abbreviations_are_looked_for_among_timeouts_options_first() {
-        assert_eq!(spelled(&["--sig=KILL", "1", "x"], true).unwrap(), ["--signal=KILL", "1", "x"]);
-        assert_eq!(spelled(&["--s", "KILL", "1"], true).unwrap(), ["--signal", "KILL", "1"]);
+        assert_eq!(spelled(&["--sig=KILL", "1", "x"], true).unwrap(), ["--signal=KILL", "--", "1", "x"]);
+        assert_eq!(spelled(&["--s", "KILL", "1"], true).unwrap(), ["--signal", "KILL", "--", "1"]);
         assert_eq!(spelled(&["--st", "2s", "1"], true), Err("option '--st' is ambiguous".into()));
-        assert_eq!(spelled(&["--stall", "2s", "1"], true).unwrap(), ["--stall", "2s", "1"]);
+        assert_eq!(spelled(&["--stall", "2s", "1"], true).unwrap(), ["--stall", "2s", "--", "1"]);
         assert_eq!(spelled(&["--ve", "1"], true), Err("option '--ve' is ambiguous".into()));
+        assert_eq!(spelled(&["--hea", "1"], true).unwrap()[0], "--heartbeat");
+        assert_eq!(spelled(&["--he"], true).unwrap()[0], "--help");
         assert_eq!(spelled(&["--gr", "1", "1"], false).unwrap()[0], "--gr");
     }
 
     #[test]
     fn nothing_is_touched_after_the_first_operand() {
-        assert_eq!(spelled(&["1", "--sig", "x"], true).unwrap(), ["1", "--sig", "x"]);
-        assert_eq!(spelled(&["-k", "1", "5", "cmd", "--fore"], true).unwrap()[4], "--fore");
-        assert_eq!(spelled(&["--", "5", "cmd", "--fore"], true).unwrap()[3], "--fore");
+        assert_eq!(spelled(&["1", "--sig", "x"], true).unwrap(), ["--", "1", "--sig", "x"]);
+        assert_eq!(spelled(&["-k", "1", "5", "cmd", "--fore"], true).unwrap()[5], "--fore");
+        assert_eq!(spelled(&["-fk1", "5", "--fore"], true).unwrap(), ["-fk1", "--", "5", "--fore"]);
+        assert_eq!(spelled(&["-vs", "9", "5", "-s"], true).unwrap(), ["-vs", "9", "--", "5", "-s"]);
+        assert_eq!(spelled(&["--", "5", "cmd", "--fore"], true).unwrap(), ["--", "5", "cmd", "--fore"]);
+        assert_eq!(spelled(&["5", "--", "cmd"], true).unwrap(), ["--", "5", "--", "cmd"]);
+        assert_eq!(spelled(&["-", "x"], true).unwrap(), ["--", "-", "x"]);
+    }
+
+    #[test]
+    fn values_that_are_not_utf_8_pass_through() {
+        let bytes = |b: &[u8]| OsString::from_vec(b.to_vec());
+        let args = vec!["x".into(), bytes(b"--lo=\xff"), "1".into(), bytes(b"\xfe")];
+        let want = vec!["x".into(), bytes(b"--log=\xff"), "--".into(), "1".into(), bytes(b"\xfe")];
+        assert_eq!(spelled_out(args, true), Ok(want));
     }
 
     #[test]

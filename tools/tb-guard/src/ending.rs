@@ -4,12 +4,13 @@ use crate::cli::{Gnu, More};
 use crate::quiet::Output;
 use serde::Serialize;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
 use tb_shared::contract::{Leaks, Leftover, Reason};
 use tb_shared::supervise::GuardEnd;
 use tb_shared::sys;
-use tb_shared::term::{Code, Failure, Result, say};
+use tb_shared::term::{Code, Failure, Result, cause, say};
 
 /// Everything that the end is told from.
 pub(crate) struct Ending<'a> {
@@ -20,6 +21,15 @@ pub(crate) struct Ending<'a> {
     pub(crate) command: &'a [OsString],
     pub(crate) leaks: Leaks,
     pub(crate) end: &'a GuardEnd,
+    /// The file of `--report`.
+    pub(crate) report: Option<File>,
+}
+
+/// Makes the file of `--report`: an end that cannot be reported is known before anything is started.
+pub(crate) fn report_file(more: &More) -> Result<Option<File>> {
+    let Some(path) = &more.report else { return Ok(None) };
+    let made = File::create(path);
+    made.map(Some).map_err(|e| Failure::cannot(format!("write the report {}", path.display()), cause(&e)))
 }
 
 /// How the guard itself ends.
@@ -49,6 +59,7 @@ struct Report<'a> {
     leaked: &'a [Leftover],
     nested: &'a [Leftover],
     survivors: &'a [Leftover],
+    stopped: &'a [Leftover],
     log_file: Option<String>,
 }
 
@@ -57,12 +68,12 @@ impl Ending<'_> {
     pub(crate) fn tell(&self, output: &Output) -> Result<ExitCode> {
         let program = self.command.first().map(|c| c.to_string_lossy().into_owned()).unwrap_or_default();
         if let Some(errno) = self.end.exec_error {
-            let cause = std::io::Error::from_raw_os_error(errno);
+            let cause = cause(&std::io::Error::from_raw_os_error(errno));
             if self.end.monitor_killed {
-                return Err(Failure::cannot("start the command's monitor", cause));
+                return Err(Failure::cannot("start the command", cause));
             }
             let code = if errno == libc::ENOENT { Code::NotFound } else { Code::NotExecutable };
-            self.report("error", code as u8, output)?;
+            self.report("error", None, code as u8, output)?;
             return Err(Failure::new(code, format!("failed to run command '{program}': {cause}")));
         }
         let exit = self.exit();
@@ -76,17 +87,19 @@ impl Ending<'_> {
         if !self.as_timeout {
             self.say_what_happened();
         }
-        let verdict = match (self.end.timed_out, code, exit) {
-            (true, ..) => "timeout",
-            (_, 0, _) => "passed",
-            _ if matches!(self.end.reason, Some(Reason::Kill | Reason::Outer)) => "killed",
+        let own = self.is_fault_of_leaks();
+        let reason = if own { Some(Reason::Leaks) } else { self.end.reason };
+        let verdict = match reason {
+            Some(Reason::Limit | Reason::Stall) => "timeout",
+            Some(Reason::Kill | Reason::Outer) => "killed",
+            _ if code == 0 => "passed",
             _ => "failed",
         };
-        self.report(verdict, code, output)?;
         if output.quiet {
             // A reader that went away is nothing to fail for: the command's status stands.
             let _ = self.show(output, code);
         }
+        self.report(verdict, reason, code, output)?;
         if let Exit::Signal(signal) = exit {
             sys::die_of(signal);
         }
@@ -106,7 +119,7 @@ impl Ending<'_> {
             (None, None) => Code::TimeUp as u8,
         };
         if end.timed_out {
-            let asked = self.gnu.kill_after.is_some() || self.gnu.signal == libc::SIGKILL;
+            let asked = self.gnu.kill_after.is_some() || self.gnu.signal() == libc::SIGKILL;
             let killed = end.signal == Some(libc::SIGKILL) && asked;
             return Exit::Status(if self.gnu.preserve_status || killed {
                 status
@@ -117,17 +130,28 @@ impl Ending<'_> {
         if let (None, Some(signal)) = (end.exit_code, end.signal) {
             return Exit::Signal(signal);
         }
-        if status == 0 && end.leaks && self.leaks == Leaks::Fail {
-            return Exit::Status(Code::Failed as u8);
-        }
-        Exit::Status(status)
+        Exit::Status(if self.is_fault_of_leaks() { Code::Failed as u8 } else { status })
+    }
+
+    /// Whether the command succeeded, and what it left behind makes that a failure.
+    fn is_fault_of_leaks(&self) -> bool {
+        let end = self.end;
+        let passed = end.exit_code == Some(0) && end.reason == Some(Reason::Exit);
+        passed && end.leaks && self.leaks == Leaks::Fail
     }
 
     fn say_what_happened(&self) {
         let end = self.end;
         let list = |what: &str, list: &[Leftover]| {
             for left in list {
-                say(self.me, &format!("{what}: {} {} ({})", left.pid, left.command, left.why));
+                // A list that was cut, or could not be made, ends in an entry that is no process.
+                say(
+                    self.me,
+                    &match left.pid {
+                        0 => format!("{what}: {}", left.why),
+                        pid => format!("{what}: {pid} {} ({})", left.command, left.why),
+                    },
+                );
             }
         };
         if end.monitor_killed {
@@ -137,6 +161,12 @@ impl Ending<'_> {
             let by = end.by.as_deref().unwrap_or("the limit");
             let with = end.strongest.map(sys::signal_name).unwrap_or_default();
             say(self.me, &format!("time is up ({by}): stopped with {with}"));
+            if end.stood {
+                say(
+                    self.me,
+                    "it stood still (state T): a terminal stops who reads or sets it in the background",
+                );
+            }
         }
         let left = if self.leaks == Leaks::Allow { "left" } else { "stopped" };
         list(left, &end.leaked);
@@ -150,27 +180,34 @@ impl Ending<'_> {
         let command: Vec<String> = self.command.iter().map(|c| c.to_string_lossy().into_owned()).collect();
         let command = command.join(" ");
         let took = self.end.elapsed.map(|s| format!(" in {s:.1}s")).unwrap_or_default();
-        let log = output.log.as_ref().map(|p| format!(" Log: {}", p.display())).unwrap_or_default();
+        let log = output.log.as_ref().map(|p| format!("Log: {}", p.display()));
         if code == 0 {
+            let log = log.map(|log| format!(" {log}")).unwrap_or_default();
             return writeln!(out, "PASS: {command}{took}.{log}");
         }
         if self.end.timed_out {
+            writeln!(out, "TIMEOUT: {command}{took}, exit {code}")?;
             for line in output.last_lines()? {
                 writeln!(out, "  {line}")?;
             }
-            return writeln!(out, "TIMEOUT: {command}{took}, exit {code}.{log}");
+        } else {
+            let failed = output.show(&mut out)?;
+            writeln!(out, "FAIL: {command}{took}, exit {code}")?;
+            for id in failed {
+                writeln!(out, "  {id}")?;
+            }
         }
-        output.show(&mut out)?;
-        writeln!(out, "FAIL: {command}{took}, exit {code}.{log}")
+        let Some(log) = log else { return Ok(()) };
+        writeln!(out, "{log}\n  tb-results --grep CLASS shows one class of error there, with its context")
     }
 
-    fn report(&self, verdict: &'static str, code: u8, output: &Output) -> Result<()> {
-        let Some(path) = &self.more.report else { return Ok(()) };
+    fn report(&self, verdict: &'static str, reason: Option<Reason>, code: u8, output: &Output) -> Result<()> {
+        let (Some(path), Some(mut file)) = (&self.more.report, self.report.as_ref()) else { return Ok(()) };
         let end = self.end;
         let report = Report {
             v: 1,
             verdict,
-            reason: end.reason,
+            reason,
             by: end.by.as_deref(),
             command: self.command.iter().map(|c| c.to_string_lossy().into_owned()).collect(),
             code,
@@ -183,11 +220,11 @@ impl Ending<'_> {
             leaked: &end.leaked,
             nested: &end.nested,
             survivors: &end.survivors,
+            stopped: &end.stopped,
             log_file: output.log.as_ref().map(|p| p.to_string_lossy().into_owned()),
         };
         let doing = || format!("write the report {}", path.display());
         let text = serde_json::to_string(&report).map_err(|e| Failure::cannot(doing(), e))?;
-        std::fs::write(path, text + "\n").map_err(|e| Failure::cannot(doing(), e))?;
-        Ok(())
+        file.write_all((text + "\n").as_bytes()).map_err(|e| Failure::cannot(doing(), cause(&e)))
     }
 }

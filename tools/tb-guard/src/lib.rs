@@ -26,7 +26,12 @@ pub fn run(args: Vec<OsString>) -> Result<ExitCode> {
         .map_or_else(|| "tb-guard".to_owned(), |name| name.to_string_lossy().into_owned());
     match guarded(&me, args) {
         Ok(code) => Ok(code),
-        Err(failure) => {
+        Err(mut failure) => {
+            if failure.code == Code::Usage {
+                // One pointer to the help is enough.
+                failure.hints.retain(|hint| !hint.contains("--help") && !hint.starts_with("tip:"));
+                failure = failure.hint(format!("Try '{me} --help' for more information."));
+            }
             failure.print(&me);
             // timeout's usage errors are 125, like its other failures.
             let code = if failure.code == Code::Usage { Code::Broken } else { failure.code };
@@ -58,10 +63,11 @@ fn guarded(me: &str, args: Vec<OsString>) -> Result<ExitCode> {
             .map_err(|failure| failure.code(Code::Broken))?;
     }
     let output = quiet::Output::of(&more)?;
+    let report = ending::report_file(&more)?;
     let plan = plan(me, as_timeout, &gnu, &more, command, limit, &output)?;
     let leaks = plan.leaks;
     let end = guard(plan)?;
-    let ending = Ending { me, as_timeout, gnu: &gnu, more: &more, command, leaks, end: &end };
+    let ending = Ending { me, as_timeout, gnu: &gnu, more: &more, command, leaks, end: &end, report };
     ending.tell(&output)
 }
 
@@ -99,7 +105,8 @@ fn plan(
     Ok(GuardPlan {
         command: command.to_vec(),
         limit: (!limit.is_zero()).then_some(limit),
-        signal: gnu.signal,
+        signal: gnu.signal(),
+        signal_named: gnu.signal.is_some(),
         grace,
         kill_after: gnu.kill_after.is_some_and(|k| !k.is_zero()),
         foreground: gnu.foreground,
@@ -108,6 +115,7 @@ fn plan(
         stall: StallLimits { any: more.stall, output: more.stall_output },
         dump: more.dump,
         output: output.for_command()?,
+        list_stopped: more.report.is_some(),
         verbose: gnu.verbose.then(|| me.to_owned()),
         heartbeat,
     })
@@ -120,6 +128,6 @@ fn beat(program: &OsStr) -> Box<dyn FnMut(Duration)> {
         let clock = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
         let line = format!("[{clock}] {program}: still running [{}s elapsed]\n", passed.as_secs());
         // Nobody may be reading: the guard goes on.
-        let _ = std::io::Write::write_all(&mut std::io::stderr().lock(), line.as_bytes());
+        term::say_within(line.as_bytes(), Duration::ZERO);
     })
 }

@@ -34,7 +34,7 @@ impl Lines {
 
     /// What was run, by the header.
     pub(crate) fn command(&self) -> Option<&[String]> {
-        self.header.as_ref()?.command.as_deref()
+        self.header.as_ref().map(|h| h.command.as_slice())
     }
 
     /// The footer with the header's job id counts; another job's fools nobody.

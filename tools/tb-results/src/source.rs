@@ -6,7 +6,7 @@ use crate::cli::ScopeArgs;
 use crate::report::JobFacts;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use tb_shared::contract::{Job, Name, collect};
@@ -103,8 +103,12 @@ fn job(name: &OsStr, scope: &ScopeArgs) -> Result<Option<Source>> {
         None => JobFacts::default(),
     };
     let path = context.path.join(log.name.file());
-    let bytes =
-        log.file.try_clone().map_err(|e| Failure::cannot(format!("read {}", path.display()), cause(&e)))?;
+    let unreadable = |e: io::Error| Failure::cannot(format!("read {}", path.display()), cause(&e));
+    let mut bytes = log.file.try_clone().map_err(unreadable)?;
+    if let Some(dropped) = log.extent().map_err(unreadable)?.dropped {
+        // The oldest output was given back to the disk: what is there now is no output.
+        bytes.seek(SeekFrom::Start(dropped.until)).map_err(unreadable)?;
+    }
     Ok(Some(Source {
         name: job.name.clone(),
         bytes: Box::new(bytes),

@@ -4,6 +4,7 @@ mod arguments;
 mod commands;
 mod disk;
 mod environment;
+mod limits;
 mod names;
 mod owners;
 mod pid_files;
