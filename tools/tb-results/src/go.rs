@@ -10,7 +10,6 @@ use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Hashes, Names};
 use memchr::memmem::{self, Finder};
-use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
@@ -240,10 +239,17 @@ impl Go {
             }
             _ => return true,
         }
-        let Ok(value) = serde_json::from_slice::<Value>(line) else { return false };
-        let package = value["Package"].as_str().unwrap_or_default();
-        match value["Output"].as_str() {
-            Some(output) => self.text(output.strip_suffix('\n').unwrap_or(output).as_bytes(), package),
+        let package =
+            field(line, b"\"Package\":\"").and_then(|p| std::str::from_utf8(p).ok()).unwrap_or_default();
+        match field(line, b"\"Output\":\"") {
+            Some(raw) => {
+                let raw = raw.strip_suffix(b"\\n").unwrap_or(raw);
+                if memchr::memchr(b'\\', raw).is_none() {
+                    self.text(raw, package);
+                } else if let Ok(output) = serde_json::from_slice::<String>(&[b"\"", raw, b"\""].concat()) {
+                    self.text(output.as_bytes(), package);
+                }
+            }
             // The end of the package, if its text has not said so before.
             None => {
                 let failed = action == b"fail";

@@ -462,7 +462,8 @@ fn verbose(line: &[u8]) -> Option<Verbose<'_>> {
     let name = &line[..at];
     let rest = line[at + 4..].trim_ascii_start();
     let word = word(rest);
-    let dotted = is_test(name);
+    // Most lines are of tests that passed, and count as such whatever the name.
+    let dotted = if word == Word::Ok && name.last() == Some(&b')') { true } else { is_test(name) };
     let known = dotted || word != Word::None;
     (known && !name.is_empty()).then_some(Verbose { name, dotted, begun: word == Word::None, word, rest })
 }
