@@ -1,7 +1,6 @@
 //! Mocha: the spec reporter's list, the totals, and the numbered failures under them, whose names are spread over
 //! several lines. Hooks that fail count as failures.
 
-use crate::jest::pattern;
 use crate::report::{Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
@@ -24,8 +23,8 @@ pub(crate) fn start() -> Box<dyn Runner> {
 pub(crate) fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
     // A hook's failure is run again by the tests of its suite.
     let name = |id: &&str| match id.find(" \"before ").or(id.find(" \"after ")) {
-        Some(at) => pattern(&id[..at]),
-        None => format!("{}$", pattern(id)),
+        Some(at) => scan::pattern(&id[..at]),
+        None => format!("{}$", scan::pattern(id)),
     };
     let names: Vec<String> = again.ids.iter().map(name).collect();
     vec![vec!["npx".into(), "mocha".into(), "-g".into(), format!("^({})", names.join("|"))]]

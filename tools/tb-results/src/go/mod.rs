@@ -5,10 +5,13 @@
 //! had no line end; where tests were announced (`=== RUN`), only announced ones have results, and a package that
 //! is `ok` has no failures.
 
+mod lines;
+
 use crate::report::{Outcome, Session, Slow};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Hashes, Names};
+use lines::{Ended, Word, field, package, result, worth};
 use memchr::memmem::{self, Finder};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
@@ -62,7 +65,7 @@ pub(crate) fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
         for (levels, tests) in groups {
             let level = |i: usize| {
                 let mut names: Vec<String> =
-                    tests.iter().filter_map(|t| t.split('/').nth(i)).map(escape).collect();
+                    tests.iter().filter_map(|t| t.split('/').nth(i)).map(scan::pattern).collect();
                 names.dedup();
                 if names.len() == 1 { format!("^{}$", names[0]) } else { format!("^({})$", names.join("|")) }
             };
@@ -79,24 +82,6 @@ pub(crate) fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
 fn test_dot(id: &str) -> Option<usize> {
     let kinds = ["Test", "Example", "Fuzz", "Benchmark"];
     id.match_indices('.').map(|(at, _)| at).find(|at| kinds.iter().any(|k| id[at + 1..].starts_with(k)))
-}
-
-fn escape(name: &str) -> String {
-    let mut out = String::new();
-    for c in name.chars() {
-        if "\\.+*?()|[]{}^$".contains(c) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
-    Pass,
-    Fail,
-    Skip,
 }
 
 /// What was heard of a package that has not ended.
@@ -433,86 +418,4 @@ impl Go {
             }
         }
     }
-}
-
-/// How a package ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
-    Ok,
-    Failed,
-    /// It has no tests, or none were selected.
-    Nothing,
-    Unbuilt,
-}
-
-/// `ok  \tpkg\t0.1s`, `FAIL\tpkg\t0.1s`, `FAIL\tpkg [build failed]`, `?   \tpkg\t[no test files]`.
-fn package(line: &[u8]) -> Option<(&[u8], Ended)> {
-    if let Some(rest) = line.strip_prefix(b"?   \t") {
-        let (path, rest) = split(rest, b'\t')?;
-        return (rest == b"[no test files]").then_some((path, Ended::Nothing));
-    }
-    if let Some(rest) = line.strip_prefix(b"ok  \t") {
-        let (path, rest) = split(rest, b'\t')?;
-        let timed = rest.starts_with(b"(cached)") || scan::leading(rest).is_some();
-        let nothing = memmem::find(rest, b"[no tests to run]").is_some();
-        return timed.then_some((path, if nothing { Ended::Nothing } else { Ended::Ok }));
-    }
-    let rest = line.strip_prefix(b"FAIL\t")?;
-    for why in [&b" [build failed]"[..], b" [setup failed]"] {
-        if let Some(path) = rest.strip_suffix(why) {
-            return Some((path, Ended::Unbuilt));
-        }
-    }
-    let (path, rest) = split(rest, b'\t')?;
-    let known = rest.last() == Some(&b's') && scan::leading(rest).is_some();
-    known.then_some((path, Ended::Failed))
-}
-
-fn split(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
-    let at = memchr::memchr(at, text)?;
-    Some((&text[..at], &text[at + 1..]))
-}
-
-/// `--- FAIL: TestSubs/bad_one (0.00s)` at the end of a line. Names hold no spaces, so only the last dashes can be
-/// its own.
-fn result(line: &[u8]) -> Option<(&[u8], Word, f64)> {
-    let body = line.strip_suffix(b"s)")?;
-    let rest = &body[memmem::rfind(body, b"--- ")? + 4..];
-    let (word, rest) = [(&b"PASS: "[..], Word::Pass), (b"FAIL: ", Word::Fail), (b"SKIP: ", Word::Skip)]
-        .into_iter()
-        .find_map(|(mark, word)| Some((word, rest.strip_prefix(mark)?)))?;
-    let open = memmem::rfind(rest, b" (")?;
-    let seconds = std::str::from_utf8(&rest[open + 2..]).ok()?.parse().ok()?;
-    let name = &rest[..open];
-    (!name.is_empty() && !name.contains(&b' ')).then_some((name, word, seconds))
-}
-
-/// The raw value of a member of a JSON object on one line, up to its closing quotation mark.
-fn field<'l>(line: &'l [u8], key: &[u8]) -> Option<&'l [u8]> {
-    let start = memmem::find(line, key)? + key.len();
-    let mut end = start;
-    loop {
-        end += memchr::memchr2(b'"', b'\\', line.get(end..)?)?;
-        if line[end] == b'"' {
-            return Some(&line[start..end]);
-        }
-        end += 2;
-    }
-}
-
-/// Whether a piece of output, still encoded, may be one of the lines that are read.
-fn worth(raw: &[u8]) -> bool {
-    let starts: [&[u8]; 9] = [
-        b"ok ",
-        b"FAIL",
-        b"?  ",
-        b"panic: ",
-        b"signal: ",
-        b"running tests:",
-        b"\\trunning tests:",
-        b"\\t\\tTest",
-        b"\\tTest",
-    ];
-    starts.iter().any(|s| raw.starts_with(s))
-        || raw.starts_with(b"    ") && memmem::find(raw, b".go:").is_some()
 }
