@@ -165,8 +165,9 @@ impl Runner for Go {
     }
 
     fn finish(mut self: Box<Self>) -> Vec<Session> {
-        let left: Vec<Package> =
-            std::mem::take(&mut self.open).into_values().filter(|p| !p.is_new()).collect();
+        let text = std::mem::take(&mut self.text);
+        let left = std::mem::take(&mut self.open).into_values().chain([text]);
+        let left: Vec<Package> = left.filter(|p| !p.is_new()).collect();
         let torn = !left.is_empty();
         for package in left {
             self.silent += u64::from(package.announced.is_empty());
@@ -186,7 +187,7 @@ impl Runner for Go {
         session.complete = !torn;
         session.signs.died = self.died;
         session.signs.build_error = self.unbuilt > 0 && self.ran == 0;
-        session.signs.no_tests = self.ran == 0 && self.unbuilt == 0;
+        session.signs.no_tests = self.ran == 0 && self.unbuilt == 0 && !torn;
         session.last_test = (!self.last.is_empty()).then(|| scan::text(&self.last));
         session.unfinished = self.unfinished;
         session.faults = self.faults;
