@@ -38,20 +38,9 @@ pub(crate) fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
     if files.is_empty() {
         files.push(".".to_owned());
     }
-    let names: Vec<String> = again.ids.iter().map(|id| escape(id)).collect();
+    let names: Vec<String> = again.ids.iter().map(|id| scan::pattern(id)).collect();
     let words = ["bats".to_owned(), "-f".to_owned(), format!("^({})$", names.join("|"))];
     vec![words.into_iter().chain(files).collect()]
-}
-
-fn escape(name: &str) -> String {
-    let mut out = String::new();
-    for c in name.chars() {
-        if "\\.+*?()[]{}^$|".contains(c) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
 }
 
 struct Bats {

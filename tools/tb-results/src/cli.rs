@@ -31,7 +31,8 @@ pub struct Args {
     #[arg(long = "file", value_name = "PATH")]
     pub files: Vec<PathBuf>,
 
-    /// Whose output it is; auto finds out
+    /// Whose output it is; auto finds out: pytest, unittest, cargo-test, nextest, go, jest, vitest, mocha, node-test,
+    /// tap, bats, ctest, gtest, rspec, surefire, gradle, or junitxml for a report in XML
     #[arg(long, value_name = "RUNNER", default_value = "auto")]
     pub format: String,
 

@@ -28,20 +28,9 @@ pub(crate) fn start() -> Box<dyn Runner> {
 
 /// A pattern of the whole names.
 pub(crate) fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
-    let names: Vec<String> = again.ids.iter().map(|id| escape(id)).collect();
+    let names: Vec<String> = again.ids.iter().map(|id| scan::pattern(id)).collect();
     let words = ["ctest", "-j1", "--output-on-failure", "-R"].map(str::to_owned);
     vec![words.into_iter().chain([format!("^({})$", names.join("|"))]).collect()]
-}
-
-fn escape(name: &str) -> String {
-    let mut out = String::new();
-    for c in name.chars() {
-        if "\\.+*?()[]^$|".contains(c) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -45,6 +45,15 @@ pub(crate) fn summary(out: &mut Out, name: &str, report: &Report) -> Result<()> 
             false => "FAULT it ends before the run's own summary",
         })?;
     }
+    if let [first, rest @ ..] = &report.sessions[..] {
+        if rest.iter().any(|s| s.runner != first.runner) {
+            for session in &report.sessions {
+                out.line(&format!("NOTE {}: {}", session.runner, words(&session.counts)))?;
+            }
+        } else if first.runner != "pytest" {
+            out.line(&format!("NOTE read as output of {}", first.runner))?;
+        }
+    }
     if let Some(words) = report.disagreement() {
         out.line(&format!("NOTE {words}"))?;
     }

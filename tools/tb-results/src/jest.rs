@@ -30,7 +30,7 @@ pub(crate) fn start() -> Box<dyn Runner> {
 
 /// One process, the whole names as a pattern; the log does not tell which file each is in.
 pub(crate) fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
-    let names: Vec<String> = again.ids.iter().map(|id| pattern(&id.replace(" › ", " "))).collect();
+    let names: Vec<String> = again.ids.iter().map(|id| scan::pattern(&id.replace(" › ", " "))).collect();
     vec![vec![
         "npx".into(),
         "jest".into(),
@@ -38,18 +38,6 @@ pub(crate) fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
         "-t".into(),
         format!("^({})$", names.join("|")),
     ]]
-}
-
-/// Text as a regular expression of JavaScript.
-pub(crate) fn pattern(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if "\\^$.*+?()[]{}|/".contains(c) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
 }
 
 /// The line of totals.

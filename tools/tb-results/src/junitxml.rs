@@ -132,6 +132,13 @@ impl Junit {
     }
 }
 
+/// A number of seconds, also with commas between thousands.
+fn number(value: &[u8]) -> Option<f64> {
+    let text = std::str::from_utf8(value).ok()?;
+    let plain = text.parse().ok().or_else(|| text.replace(',', "").parse().ok());
+    plain.filter(|n: &f64| n.is_finite())
+}
+
 /// A test's class and name; bats takes the name alone.
 fn id(attributes: &[u8]) -> String {
     let name = xml::attribute(attributes, b"name").unwrap_or_default();
@@ -163,9 +170,7 @@ impl Tests {
 
     fn open(&mut self, name: &[u8], attributes: &[u8]) {
         let attribute = |key: &[u8]| xml::attribute(attributes, key);
-        let seconds = || {
-            attribute(b"time").and_then(|t| t.replace(',', "").parse::<f64>().ok()).filter(|t| t.is_finite())
-        };
+        let seconds = || attribute(b"time").and_then(|t| number(t.as_bytes()));
         match name {
             b"testsuites" => {
                 self.seen = true;
@@ -185,17 +190,20 @@ impl Tests {
                 }
             }
             b"testcase" => {
-                let word = attribute(b"status").or_else(|| attribute(b"result")).unwrap_or_default();
-                let skipped = matches!(word.as_str(), "notrun" | "disabled" | "skipped" | "suppressed");
+                let (mut skipped, mut seconds) = (false, 0.0);
+                for (key, value) in xml::attributes(attributes) {
+                    match key {
+                        b"time" => seconds = number(value).unwrap_or(0.0),
+                        b"status" | b"result" => {
+                            skipped |= matches!(value, b"notrun" | b"disabled" | b"skipped" | b"suppressed");
+                        }
+                        _ => {}
+                    }
+                }
                 let mut kept = std::mem::take(&mut self.last);
                 kept.clear();
                 kept.extend_from_slice(attributes);
-                self.case = Some(Case {
-                    attributes: kept,
-                    seconds: seconds().unwrap_or(0.0),
-                    skipped,
-                    ..Case::default()
-                });
+                self.case = Some(Case { attributes: kept, seconds, skipped, ..Case::default() });
             }
             b"failure" | b"error" | b"skipped" => {
                 let Some(case) = &mut self.case else { return };

@@ -1,7 +1,6 @@
 //! Mocha: the spec reporter's list, the totals, and the numbered failures under them, whose names are spread over
-//! several lines. Hooks that fail count as failures.
+//! several lines. Hooks that fail count as failures. The JSON reporter's object is read line by line, as it is laid out.
 
-use crate::jest::pattern;
 use crate::report::{Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
@@ -9,10 +8,11 @@ use crate::scan::{self, Names};
 use memchr::memmem;
 
 const NAME: &str = "mocha";
+const STATS: &[u8] = b"  \"stats\": {";
 
 /// Whether a line opens output of Mocha.
 pub(crate) fn opens(line: &[u8]) -> bool {
-    line.starts_with(b"  ") && (passing(line).is_some() || mark(line) == Some(true))
+    line.starts_with(b"  ") && (passing(line).is_some() || mark(line) == Some(true) || line == STATS)
 }
 
 /// A parser at its start.
@@ -24,8 +24,8 @@ pub(crate) fn start() -> Box<dyn Runner> {
 pub(crate) fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
     // A hook's failure is run again by the tests of its suite.
     let name = |id: &&str| match id.find(" \"before ").or(id.find(" \"after ")) {
-        Some(at) => pattern(&id[..at]),
-        None => format!("{}$", pattern(id)),
+        Some(at) => scan::pattern(&id[..at]),
+        None => format!("{}$", scan::pattern(id)),
     };
     let names: Vec<String> = again.ids.iter().map(name).collect();
     vec![vec!["npx".into(), "mocha".into(), "-g".into(), format!("^({})", names.join("|"))]]
@@ -47,11 +47,25 @@ struct Mocha {
     last: Vec<u8>,
     torn: bool,
     in_failures: bool,
+    json: Json,
+}
+
+/// Where in the JSON reporter's object its last line was.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Json {
+    #[default]
+    No,
+    Stats,
+    Failures,
+    Other,
 }
 
 impl Runner for Mocha {
     fn line(&mut self, line: Line<'_>) {
         let line = line.text;
+        if self.json != Json::No || line == STATS {
+            return self.object(line);
+        }
         if let Some((n, seconds)) = passing(line) {
             // What a test printed in this form is followed by the real one.
             self.seen = true;
@@ -77,10 +91,11 @@ impl Runner for Mocha {
         }
         match mark(line) {
             Some(_) => {
+                let name = line.trim_ascii_start().strip_prefix("✔ ".as_bytes()).unwrap_or_default();
                 self.seen = true;
                 self.early[0] += 1;
                 self.last.clear();
-                self.last.extend_from_slice(&line.trim_ascii()["✔ ".len()..]);
+                self.last.extend_from_slice(name);
             }
             None => self.list(line),
         }
@@ -113,6 +128,37 @@ impl Runner for Mocha {
 }
 
 impl Mocha {
+    /// A line of the JSON reporter's object.
+    fn object(&mut self, line: &[u8]) {
+        self.seen = true;
+        let text = line.trim_ascii();
+        match (line.len() - line.trim_ascii_start().len(), text) {
+            (0, b"}") => self.json = Json::No,
+            (2, _) => {
+                self.json = match text {
+                    b"\"stats\": {" => Json::Stats,
+                    b"\"failures\": [" => Json::Failures,
+                    _ => Json::Other,
+                };
+            }
+            (4, _) if self.json == Json::Stats => {
+                let text = text.strip_suffix(b",").unwrap_or(text);
+                let n = |key: &[u8]| text.strip_prefix(key).and_then(scan::number);
+                self.passed = n(b"\"passes\": ").or(self.passed);
+                self.pending = n(b"\"pending\": ").unwrap_or(self.pending);
+                self.failed = n(b"\"failures\": ").unwrap_or(self.failed);
+                self.seconds = n(b"\"duration\": ").map(|ms| ms as f64 / 1000.0).or(self.seconds);
+            }
+            (6, _) if self.json == Json::Failures => {
+                let title = text.strip_prefix(b"\"fullTitle\": ").map(|t| t.strip_suffix(b",").unwrap_or(t));
+                if let Some(title) = title.and_then(|t| serde_json::from_slice::<String>(t).ok()) {
+                    self.names.add(title.as_bytes(), Outcome::Failed);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// `    2) totals` and `    - later` in the list of a run that has not come to its end.
     fn list(&mut self, line: &[u8]) {
         if self.passed.is_some() || !line.starts_with(b"  ") {

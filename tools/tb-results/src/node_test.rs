@@ -3,7 +3,6 @@
 //! Suites are no tests and are not counted, but look like them. The stack of a failure inside tells which its parent
 //! is; where none does, a list of names is known only if its length is that of the trailer. `dot` prints one dot for passed and skipped alike and has no trailer.
 
-use crate::jest::pattern;
 use crate::report::{Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
@@ -31,7 +30,7 @@ pub(crate) fn start() -> Box<dyn Runner> {
 /// A pattern for each name.
 pub(crate) fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
     let mut words: Vec<String> = ["node", "--test", "--test-concurrency=1"].map(str::to_owned).to_vec();
-    words.extend(again.ids.iter().map(|id| format!("--test-name-pattern=^{}$", pattern(id))));
+    words.extend(again.ids.iter().map(|id| format!("--test-name-pattern=^{}$", scan::pattern(id))));
     vec![words]
 }
 

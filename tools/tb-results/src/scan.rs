@@ -102,6 +102,18 @@ pub(crate) fn hash(name: &[u8]) -> u64 {
     name.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 
+/// Text as a pattern that matches just it, in the dialects of regular expressions that runners take.
+pub(crate) fn pattern(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if "\\^$.*+?()[]{}|".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
 /// A set of such numbers; they need no second hashing.
 pub(crate) type Hashes = HashSet<u64, BuildHasherDefault<Same>>;
 

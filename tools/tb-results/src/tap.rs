@@ -11,6 +11,8 @@ use crate::scan::{self, Names};
 use memchr::memmem;
 
 const NAME: &str = "tap";
+/// What prove says when a test bails out.
+const STOPPED: &[u8] = b"FAILED--Further testing stopped";
 
 /// Whether a line opens output in TAP.
 pub(crate) fn opens(line: &[u8]) -> bool {
@@ -18,7 +20,7 @@ pub(crate) fn opens(line: &[u8]) -> bool {
         Some(b'T') => line.starts_with(b"TAP version 1"),
         Some(b'1') => plan(line).is_some(),
         Some(b'o' | b'n') => Point::of(line).is_some_and(|p| p.number.is_some()),
-        Some(b'F') => totals(line).is_some(),
+        Some(b'F') => totals(line).is_some() || line.starts_with(STOPPED),
         Some(b'B') => line.starts_with(b"Bail out!"),
         _ => false,
     }
@@ -103,6 +105,8 @@ struct Tap {
     empty: bool,
     short: bool,
     bail: bool,
+    /// prove bailed out: it has no summary then.
+    stopped: bool,
     names: Names,
     /// Failing tests of every level, and whether they are suites, for Node.
     deep: Vec<(Failing, bool)>,
@@ -190,7 +194,7 @@ impl Runner for Tap {
         session.signs.excused = self.excused;
         session.signs.no_tests = self.empty;
         let counts = &mut session.counts;
-        let shown = self.sum.points > 0 || self.prove.is_none();
+        let shown = self.sum.points > 0 || self.prove.is_none() && !self.stopped;
         counts.passed = shown.then_some(self.sum.passed);
         counts.failed = Some(self.sum.failed);
         counts.skipped = shown.then_some(self.sum.skipped);
@@ -343,8 +347,9 @@ impl Tap {
             }
         } else if line.starts_with(b"  Non-zero exit status: ") {
             self.report.exits += 1;
-        } else if line.starts_with(b"FAILED--Further testing stopped") {
+        } else if line.starts_with(STOPPED) {
             self.bail = true;
+            self.stopped = true;
             self.seen = true;
             self.faults.push(scan::message(line));
         }

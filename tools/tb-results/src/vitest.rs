@@ -1,6 +1,6 @@
 //! Vitest: a line for each file (or, verbose, each test), headings for what failed, and totals under `Test Files`.
 
-use crate::jest::{json, pattern};
+use crate::jest::json;
 use crate::report::{Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
@@ -41,7 +41,7 @@ pub(crate) fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
             files.len() - 1
         });
         if !test.is_empty() {
-            files[at].1.push(pattern(&test.replace(" > ", " ")));
+            files[at].1.push(scan::pattern(&test.replace(" > ", " ")));
         }
     }
     let line = |(file, tests): (&str, Vec<String>)| {

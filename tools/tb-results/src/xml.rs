@@ -181,21 +181,24 @@ fn local(name: &[u8]) -> &[u8] {
     memchr::memrchr(b':', name).map_or(name, |at| &name[at + 1..])
 }
 
-/// The decoded value of an attribute.
-pub(crate) fn attribute(attributes: &[u8], key: &[u8]) -> Option<String> {
-    let mut rest = attributes;
-    loop {
+/// The attributes of a tag, names and values not decoded.
+pub(crate) fn attributes(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
         rest = rest.trim_ascii_start();
         let equals = memchr(b'=', rest)?;
         let name = rest[..equals].trim_ascii();
         let value = rest[equals + 1..].trim_ascii_start();
         let mark = *value.first().filter(|b| matches!(b, b'"' | b'\''))?;
         let end = memchr(mark, &value[1..]).unwrap_or(value.len() - 1);
-        if name == key {
-            return Some(scan_text(&value[1..=end]));
-        }
-        rest = value.get(end + 2..)?;
-    }
+        rest = value.get(end + 2..).unwrap_or_default();
+        Some((name, &value[1..=end]))
+    })
+}
+
+/// The decoded value of an attribute.
+pub(crate) fn attribute(text: &[u8], key: &[u8]) -> Option<String> {
+    attributes(text).find(|(name, _)| *name == key).map(|(_, value)| scan_text(value))
 }
 
 fn scan_text(value: &[u8]) -> String {

@@ -110,3 +110,15 @@ fn no_tests_are_no_pass() {
         Some(Verdict::Pass)
     );
 }
+
+#[test]
+fn a_log_that_was_cut_is_not_complete() {
+    let report = of(&VERBOSE[..VERBOSE.find("=== RUN   TestSkip").unwrap()]);
+    assert_eq!((report.verdict(), four(&report.counts())), (Some(Verdict::Mixed), known([2, 2, 0, 0])));
+    assert_eq!(failing(&report), Some(vec!["TestBad", "TestBad/sub_one"]), "the package is told at its end");
+    let report = of("=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n");
+    assert_eq!(
+        (report.sessions[0].unfinished.as_slice(), report.complete()),
+        (&["TestB".to_owned()][..], false)
+    );
+}

@@ -204,6 +204,11 @@ fn mocha_names_run_over_several_lines_and_hooks_fail_too() {
     assert_eq!(report.duration(), Some(0.137));
     assert_eq!(report.failing().unwrap()[1].place, Some(("m.js".to_owned(), 2)));
     assert_eq!(rerun(&report), ["npx mocha -g '^(top bad$|cart totals$|cart hooks)'"]);
+    let json = "{\n  \"stats\": {\n    \"tests\": 6,\n    \"passes\": 2,\n    \"pending\": 1,\n    \"failures\": 1,\n    \"duration\": 125\n  },\n  \"tests\": [\n    {\n      \"fullTitle\": \"top\"\n    }\n  ],\n\
+                \x20 \"failures\": [\n    {\n      \"title\": \"x\",\n      \"fullTitle\": \"cart \\\"x\\\"\",\n      \"err\": {}\n    }\n  ]\n}\n";
+    let report = of(json);
+    assert_eq!((four(&report.counts()), report.duration()), (known([2, 1, 1, 0]), Some(0.125)));
+    assert_eq!(failing(&report), Some(vec!["cart \"x\""]));
     let dead = of("\n\n  ✔ a\n  1) b\n");
     assert_eq!(
         (dead.runner(), dead.verdict(), four(&dead.counts())),

@@ -41,6 +41,29 @@ fn each_runner_of_a_mixed_repository_is_found() {
 }
 
 #[test]
+fn people_are_told_whose_output_it_was_taken_for() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let says = |log: &str| {
+        let path = dir.path().join("a.log");
+        std::fs::write(&path, log).expect("a file");
+        let mut tool = std::process::Command::new(env!("CARGO_BIN_EXE_tb-results"));
+        let out = tool.current_dir(dir.path()).arg("a.log").output().expect("it runs");
+        String::from_utf8(out.stdout).expect("UTF-8")
+    };
+    assert_eq!(
+        says(CARGO),
+        "a.log: 1 passed, 1 failed, 0 skipped, 0 errors\nFAILED tests::totals\nNOTE read as output of cargo-test\n"
+    );
+    let mixed = says(&format!("{CARGO}{JEST}"));
+    assert!(
+        mixed.contains("NOTE cargo-test: 1 passed, 1 failed")
+            && mixed.contains("NOTE jest: 2 passed, 1 failed")
+    );
+    assert!(!says(&pytest()).contains("NOTE"));
+    assert!(says("hello\n").contains("FAULT no test runner's output was found in it"));
+}
+
+#[test]
 fn what_one_cannot_tell_the_sum_cannot_either() {
     let report = of(format!("{CARGO}{GO}{}", pytest()));
     let runners: Vec<&str> = report.sessions.iter().map(|s| s.runner).collect();

@@ -55,12 +55,18 @@ fn log(parts: usize) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(fragment(), 0..parts).prop_map(|p| p.concat())
 }
 
-/// A log of one or two runners' pieces, in any order.
+/// A log of one or two runners' pieces, in any order, some of them cut short.
 fn foreign(parts: usize) -> impl Strategy<Value = Vec<u8>> {
     let one = prop::sample::select(GRAMMARS.iter().collect::<Vec<&Grammar>>());
     (one.clone(), one).prop_flat_map(move |(a, b)| {
         let pieces: Vec<&str> = a.pieces.iter().chain(b.pieces).copied().collect();
-        prop::collection::vec(prop::sample::select(pieces), 0..parts).prop_map(|p| p.concat().into_bytes())
+        let piece = (prop::sample::select(pieces), prop_oneof![2 => Just(100usize), 1 => 0..100usize]);
+        let piece = piece.prop_map(|(text, percent)| {
+            let cut = text.len() * percent / 100;
+            let end: &[u8] = if percent < 100 && cut.is_multiple_of(2) { b"\n" } else { b"" };
+            [&text.as_bytes()[..cut], end].concat()
+        });
+        prop::collection::vec(piece, 0..parts).prop_map(|p| p.concat())
     })
 }
 
@@ -170,6 +176,24 @@ fn no_fragment_makes_it_quadratic() {
 fn every_row_of_the_table_has_a_grammar() {
     for format in TABLE.iter().filter(|f| f.name != "pytest") {
         assert!(GRAMMARS.iter().any(|g| g.runner == format.name), "{}", format.name);
+    }
+}
+
+/// Every line of every runner, cut at every byte.
+#[test]
+fn a_line_may_end_anywhere() {
+    for grammar in GRAMMARS {
+        let all = grammar.pieces.concat().into_bytes();
+        let format = by_name(grammar.runner);
+        for piece in grammar.pieces {
+            for end in 0..piece.len() {
+                let cut = &piece.as_bytes()[..end];
+                for log in [cut.to_vec(), [&all[..], cut].concat(), [&all[..], cut, b"\n", &all[..]].concat()]
+                {
+                    read_as(&log, [None, format].into_iter());
+                }
+            }
+        }
     }
 }
 

@@ -66,6 +66,13 @@ fn prove_shows_results_only_when_asked() {
         .of(named);
     let torn = "b.t .. \nFailed 1/2 subtests \n\nTest Summary Report\n-------------------\nb.t (Wstat: 768 (exited 3) Tests: 1 Failed: 0)\n  Parse errors: Bad plan.  You planned 2 tests but ran 1.\nFiles=1, Tests=1,  0 wallclock secs ( 0.02 usr )\nResult: FAIL\n";
     assert_eq!(of(torn).verdict(), Some(Verdict::Infra));
+    let bail = of(
+        "a.t .. ok\nBailout called.  Further testing stopped:  no database\nFAILED--Further testing stopped: no database\n",
+    );
+    assert_eq!(
+        (bail.verdict(), four(&bail.counts())),
+        (Some(Verdict::Infra), [None, Some(0), None, Some(0)])
+    );
 }
 
 const BATS: &str = "1..4

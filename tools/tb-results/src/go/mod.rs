@@ -5,12 +5,14 @@
 //! had no line end; where tests were announced (`=== RUN`), only announced ones have results, and a package that
 //! is `ok` has no failures.
 
+mod lines;
+
 use crate::report::{Outcome, Session, Slow};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Hashes, Names};
+use lines::{Ended, Word, field, package, result, worth};
 use memchr::memmem::{self, Finder};
-use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
@@ -63,7 +65,7 @@ pub(crate) fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
         for (levels, tests) in groups {
             let level = |i: usize| {
                 let mut names: Vec<String> =
-                    tests.iter().filter_map(|t| t.split('/').nth(i)).map(escape).collect();
+                    tests.iter().filter_map(|t| t.split('/').nth(i)).map(scan::pattern).collect();
                 names.dedup();
                 if names.len() == 1 { format!("^{}$", names[0]) } else { format!("^({})$", names.join("|")) }
             };
@@ -80,24 +82,6 @@ pub(crate) fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
 fn test_dot(id: &str) -> Option<usize> {
     let kinds = ["Test", "Example", "Fuzz", "Benchmark"];
     id.match_indices('.').map(|(at, _)| at).find(|at| kinds.iter().any(|k| id[at + 1..].starts_with(k)))
-}
-
-fn escape(name: &str) -> String {
-    let mut out = String::new();
-    for c in name.chars() {
-        if "\\.+*?()|[]{}^$".contains(c) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
-    Pass,
-    Fail,
-    Skip,
 }
 
 /// What was heard of a package that has not ended.
@@ -181,8 +165,9 @@ impl Runner for Go {
     }
 
     fn finish(mut self: Box<Self>) -> Vec<Session> {
-        let left: Vec<Package> =
-            std::mem::take(&mut self.open).into_values().filter(|p| !p.is_new()).collect();
+        let text = std::mem::take(&mut self.text);
+        let left = std::mem::take(&mut self.open).into_values().chain([text]);
+        let left: Vec<Package> = left.filter(|p| !p.is_new()).collect();
         let torn = !left.is_empty();
         for package in left {
             self.silent += u64::from(package.announced.is_empty());
@@ -202,7 +187,7 @@ impl Runner for Go {
         session.complete = !torn;
         session.signs.died = self.died;
         session.signs.build_error = self.unbuilt > 0 && self.ran == 0;
-        session.signs.no_tests = self.ran == 0 && self.unbuilt == 0;
+        session.signs.no_tests = self.ran == 0 && self.unbuilt == 0 && !torn;
         session.last_test = (!self.last.is_empty()).then(|| scan::text(&self.last));
         session.unfinished = self.unfinished;
         session.faults = self.faults;
@@ -240,10 +225,17 @@ impl Go {
             }
             _ => return true,
         }
-        let Ok(value) = serde_json::from_slice::<Value>(line) else { return false };
-        let package = value["Package"].as_str().unwrap_or_default();
-        match value["Output"].as_str() {
-            Some(output) => self.text(output.strip_suffix('\n').unwrap_or(output).as_bytes(), package),
+        let package =
+            field(line, b"\"Package\":\"").and_then(|p| std::str::from_utf8(p).ok()).unwrap_or_default();
+        match field(line, b"\"Output\":\"") {
+            Some(raw) => {
+                let raw = raw.strip_suffix(b"\\n").unwrap_or(raw);
+                if memchr::memchr(b'\\', raw).is_none() {
+                    self.text(raw, package);
+                } else if let Ok(output) = serde_json::from_slice::<String>(&[b"\"", raw, b"\""].concat()) {
+                    self.text(output.as_bytes(), package);
+                }
+            }
             // The end of the package, if its text has not said so before.
             None => {
                 let failed = action == b"fail";
@@ -427,86 +419,4 @@ impl Go {
             }
         }
     }
-}
-
-/// How a package ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
-    Ok,
-    Failed,
-    /// It has no tests, or none were selected.
-    Nothing,
-    Unbuilt,
-}
-
-/// `ok  \tpkg\t0.1s`, `FAIL\tpkg\t0.1s`, `FAIL\tpkg [build failed]`, `?   \tpkg\t[no test files]`.
-fn package(line: &[u8]) -> Option<(&[u8], Ended)> {
-    if let Some(rest) = line.strip_prefix(b"?   \t") {
-        let (path, rest) = split(rest, b'\t')?;
-        return (rest == b"[no test files]").then_some((path, Ended::Nothing));
-    }
-    if let Some(rest) = line.strip_prefix(b"ok  \t") {
-        let (path, rest) = split(rest, b'\t')?;
-        let timed = rest.starts_with(b"(cached)") || scan::leading(rest).is_some();
-        let nothing = memmem::find(rest, b"[no tests to run]").is_some();
-        return timed.then_some((path, if nothing { Ended::Nothing } else { Ended::Ok }));
-    }
-    let rest = line.strip_prefix(b"FAIL\t")?;
-    for why in [&b" [build failed]"[..], b" [setup failed]"] {
-        if let Some(path) = rest.strip_suffix(why) {
-            return Some((path, Ended::Unbuilt));
-        }
-    }
-    let (path, rest) = split(rest, b'\t')?;
-    let known = rest.last() == Some(&b's') && scan::leading(rest).is_some();
-    known.then_some((path, Ended::Failed))
-}
-
-fn split(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
-    let at = memchr::memchr(at, text)?;
-    Some((&text[..at], &text[at + 1..]))
-}
-
-/// `--- FAIL: TestSubs/bad_one (0.00s)` at the end of a line. Names hold no spaces, so only the last dashes can be
-/// its own.
-fn result(line: &[u8]) -> Option<(&[u8], Word, f64)> {
-    let body = line.strip_suffix(b"s)")?;
-    let rest = &body[memmem::rfind(body, b"--- ")? + 4..];
-    let (word, rest) = [(&b"PASS: "[..], Word::Pass), (b"FAIL: ", Word::Fail), (b"SKIP: ", Word::Skip)]
-        .into_iter()
-        .find_map(|(mark, word)| Some((word, rest.strip_prefix(mark)?)))?;
-    let open = memmem::rfind(rest, b" (")?;
-    let seconds = std::str::from_utf8(&rest[open + 2..]).ok()?.parse().ok()?;
-    let name = &rest[..open];
-    (!name.is_empty() && !name.contains(&b' ')).then_some((name, word, seconds))
-}
-
-/// The raw value of a member of a JSON object on one line, up to its closing quotation mark.
-fn field<'l>(line: &'l [u8], key: &[u8]) -> Option<&'l [u8]> {
-    let start = memmem::find(line, key)? + key.len();
-    let mut end = start;
-    loop {
-        end += memchr::memchr2(b'"', b'\\', line.get(end..)?)?;
-        if line[end] == b'"' {
-            return Some(&line[start..end]);
-        }
-        end += 2;
-    }
-}
-
-/// Whether a piece of output, still encoded, may be one of the lines that are read.
-fn worth(raw: &[u8]) -> bool {
-    let starts: [&[u8]; 9] = [
-        b"ok ",
-        b"FAIL",
-        b"?  ",
-        b"panic: ",
-        b"signal: ",
-        b"running tests:",
-        b"\\trunning tests:",
-        b"\\t\\tTest",
-        b"\\tTest",
-    ];
-    starts.iter().any(|s| raw.starts_with(s))
-        || raw.starts_with(b"    ") && memmem::find(raw, b".go:").is_some()
 }
