@@ -17,9 +17,11 @@ use crate::process::{self, Ident};
 use crate::sys::{self, Arrived, Children, LeaderSignals, Side, SignalFd, Which};
 use crate::term::{Failure, Result, say_within};
 use nix::sys::signal::Signal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -30,6 +32,10 @@ use std::time::{Duration, Instant};
 
 /// How long a line and a diagnosis may wait for somebody to read them: nothing that is said may hold up what is done.
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+/// So many orders wait for a monitor that reads none.
+const UNSENT: usize = 1000;
+/// How long a wait for its reading lasts before everything else is looked at again.
+const ROOM: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// A second signal means "now" only if it comes this much later than the first: some senders signal a process and its
 /// group, and the same wish arrives twice.
 const SECOND: Duration = Duration::from_millis(500);
@@ -118,7 +124,7 @@ pub struct GuardEnd {
 }
 
 /// From the front to the monitor.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Order {
     /// Stop.
     Stop { by: String, reason: Reason, signal: i32, grace_ms: Option<u64>, but: Option<i32> },
@@ -222,7 +228,9 @@ pub fn guard(mut plan: GuardPlan) -> Result<GuardEnd> {
     let signals = SignalFd::block(&heard).map_err(|e| failure("hear signals", e))?;
     // What neither is handed on nor was blocked before takes its usual course (TSTP, CONT, WINCH).
     sys::set_signal_mask(mask | sys::set_of(&heard));
-    let mut front = Front { monitor, socket: mine, signals, group, grace, signal, first: None, innocent };
+    let unsent = VecDeque::new();
+    let mut front =
+        Front { monitor, socket: mine, signals, group, grace, signal, first: None, innocent, unsent };
     Ok(front.attend(heartbeat))
 }
 
@@ -236,6 +244,8 @@ struct Front {
     /// When the first signal that asks for a stop came.
     first: Option<Instant>,
     innocent: Tree,
+    /// Orders that the monitor has had no room for.
+    unsent: VecDeque<Order>,
 }
 
 impl Front {
@@ -250,6 +260,7 @@ impl Front {
                 let _ = sys::look_until_dead(self.monitor);
                 return *end;
             }
+            self.send();
             if let Ok(Children::Dead(_) | Children::None) = sys::look(Which::Pid(self.monitor), true) {
                 // Its last word may have come between the two looks.
                 return match receive(&self.socket) {
@@ -283,9 +294,7 @@ impl Front {
                     timeout = Some(timeout.map_or(SETTLED, |t| t.min(SETTLED)));
                 }
             }
-            // The monitor's last word is followed by its end, and CHLD tells of that (or that somebody has stopped it
-            // in between): waking up for the word as well would cost a turn of the scheduler.
-            sleep_on(&[self.signals.fd()], timeout);
+            self.sleep(timeout);
         }
     }
 
@@ -319,10 +328,41 @@ impl Front {
             libc::SIGTERM | libc::SIGINT | libc::SIGHUP | libc::SIGQUIT => self.stop(heard),
             signal => Order::Forward { signal },
         };
-        // A monitor that somebody has stopped is woken: what was asked is done. One that reads nothing at all does
-        // not stop us.
-        let _ = post(&self.socket, &order, SendFlags::DONTWAIT);
+        // Signals that wait are one where they arrive, but for the real-time ones, and of those there is no end.
+        let is_new = match order {
+            Order::Forward { signal } if signal <= 31 => !self.unsent.contains(&order),
+            Order::Forward { .. } => self.unsent.len() < UNSENT,
+            Order::Stop { .. } => true,
+        };
+        if is_new {
+            self.unsent.push_back(order);
+        }
+        self.send();
+        // A monitor that somebody has stopped is woken: what was asked is done.
         let _ = sys::signal_child(self.monitor, libc::SIGCONT);
+    }
+
+    /// Sends what the monitor has room for: one that reads slowly, or nothing, must not stop us.
+    fn send(&mut self) {
+        while let Some(order) = self.unsent.front() {
+            match post(&self.socket, order, SendFlags::DONTWAIT) {
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return,
+                // Whatever else went wrong, its death says.
+                _ => drop(self.unsent.pop_front()),
+            }
+        }
+    }
+
+    /// Sleeps until a signal comes, the time is up, or there is room for what is to be sent.
+    fn sleep(&self, timeout: Option<Duration>) {
+        if self.unsent.is_empty() {
+            // The monitor's last word is followed by its end, and CHLD tells of that (or that somebody has stopped it
+            // in between): waking up for the word as well would cost a turn of the scheduler.
+            return sleep_on(&[self.signals.fd()], timeout);
+        }
+        let (signals, socket) = (self.signals.fd(), self.socket.as_fd());
+        let mut fds = [PollFd::new(&signals, PollFlags::IN), PollFd::new(&socket, PollFlags::OUT)];
+        let _ = poll(&mut fds, Some(&ROOM));
     }
 
     /// A signal that asks for an end: handed on; the second means now.
@@ -571,7 +611,11 @@ impl Role for GuardHalf {
                     news.push(News::Ask(Ask { by, reason, signal, grace }));
                 }
                 Order::Forward { signal } => {
-                    news.push(News::Forward { signal, grace: self.forward_grace });
+                    // Signals that wait are one where they arrive, but for the real-time ones.
+                    let same = |n: &News| matches!(n, News::Forward { signal: s, .. } if *s == signal);
+                    if signal > 31 || !news.iter().any(same) {
+                        news.push(News::Forward { signal, grace: self.forward_grace });
+                    }
                 }
             }
         }

@@ -212,10 +212,10 @@ fn a_request_wakes_a_monitor_that_was_stopped() {
 }
 
 #[test]
-fn more_signals_than_anybody_reads_do_not_block_the_guard() {
+fn more_signals_than_anybody_reads_neither_block_the_guard_nor_hide_the_one_that_counts() {
     let scene = Scene::new();
     let running = ready(guard(&scene, "60", "role r ignore USR1 hold"), &scene, "r");
-    for _ in 0..2000 {
+    for _ in 0..20_000 {
         running.signal(Signal::USR1);
     }
     running.signal(Signal::TERM);
