@@ -3,7 +3,6 @@
 
 use super::Tree;
 use crate::process::{self, Facts, Handle, Ident, Stat, ticks_per_second};
-use crate::pytest;
 use procfs::process::Process;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use std::fmt::Write;
@@ -42,7 +41,7 @@ pub(super) fn diagnosis(tree: &Tree, output: &[u8], still: Option<Duration>) -> 
         };
         let _ = writeln!(text, "{:>8}  {}{wchan}{tty}  CPU {cpu:.1}s  {}", row.pid, row.state, facts.command);
     }
-    let progress = pytest::progress(output);
+    let progress = crate::progress::progress(output);
     if let Some(test) = progress.last_test {
         // Whoever prints nothing has run for as long as nothing was printed.
         let since =

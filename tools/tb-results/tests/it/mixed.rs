@@ -105,7 +105,9 @@ fn a_log_that_is_nobodys_is_said_to_be_so() {
 #[test]
 fn the_jobs_command_decides_where_the_log_alone_does_not() {
     let job = |command: &str, output: &str| {
-        of(format!("=== GATE LAUNCH: {{\"v\":1,\"job\":\"a1\",\"name\":\"t\",\"pid\":7,\"command\":{command}}} ===\n{output}"))
+        of(format!(
+            "=== GATE LAUNCH: {{\"v\":1,\"job\":\"a1\",\"name\":\"t\",\"pid\":7,\"command\":{command}}} ===\n{output}"
+        ))
     };
     let report = job(r#"["python","-m","unittest"]"#, "..F\n");
     assert_eq!((report.runner(), four(&report.counts())), (Some("unittest"), known([2, 1, 0, 0])));
