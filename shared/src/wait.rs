@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// How often a job is looked at whose end no descriptor here announces: one of another namespace or machine.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long the monitor's own end is waited for, which follows the record: a descriptor that watches files is not free,
+/// since the kernel takes some 10 ms to take it away.
+const MOMENT: Duration = Duration::from_millis(25);
 
 /// What a wait is to do.
 pub struct Wait<'a> {
@@ -48,6 +51,8 @@ struct Pending {
     id: Option<String>,
     handles: Vec<Handle>,
     watched: bool,
+    /// When it was seen that the leader had ended and the record was not there yet.
+    leader_gone: Option<Instant>,
     said_unsupervised: bool,
     started: Instant,
 }
@@ -66,7 +71,7 @@ impl Wait<'_> {
         let begun = Instant::now();
         let deadline = self.timeout.and_then(|t| begun.checked_add(t));
         let mut beat = (!self.heartbeat.is_zero()).then(|| begun + self.heartbeat);
-        let inotify = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok();
+        let mut inotify: Option<OwnedFd> = None;
         let mut pending: Vec<Pending> = Vec::new();
         for name in names {
             if !pending.iter().any(|p| p.name == *name) {
@@ -75,6 +80,7 @@ impl Wait<'_> {
                     id: None,
                     handles: vec![],
                     watched: false,
+                    leader_gone: None,
                     said_unsupervised: false,
                     started: begun,
                 });
@@ -85,7 +91,7 @@ impl Wait<'_> {
             let mut ended = false;
             let mut still = Vec::new();
             for mut job in pending {
-                if self.look(&mut job, inotify.as_ref(), &mut again, &mut over)? {
+                if self.look(&mut job, &mut inotify, &mut again, &mut over)? {
                     ended = true;
                 } else {
                     still.push(job);
@@ -118,7 +124,7 @@ impl Wait<'_> {
     fn look(
         &self,
         job: &mut Pending,
-        inotify: Option<&OwnedFd>,
+        inotify: &mut Option<OwnedFd>,
         again: &mut bool,
         over: &mut impl FnMut(&Report, &Job) -> Result<()>,
     ) -> Result<bool> {
@@ -164,7 +170,8 @@ impl Wait<'_> {
         }
         let before = job.handles.len();
         job.handles.retain(|h| !h.has_ended());
-        if job.handles.len() != before || (job.handles.is_empty() && !job.watched) {
+        let has_waited = job.leader_gone.is_some_and(|gone| !job.watched && gone.elapsed() >= MOMENT);
+        if job.handles.len() != before || (job.handles.is_empty() && !job.watched) || has_waited {
             let had = job.handles.len();
             job.handles.clear();
             for ident in announcers(&found) {
@@ -173,20 +180,16 @@ impl Wait<'_> {
             *again |= before == 0 && !job.handles.is_empty();
             let leader_lives =
                 found.pid().is_some_and(|pid| job.handles.iter().any(|h| h.ident().pid == pid));
-            if (!leader_lives || had < before)
-                && !job.watched
-                && let Some(inotify) = inotify
-            {
+            if leader_lives && had >= before {
+                return Ok(false);
+            }
+            let gone = *job.leader_gone.get_or_insert_with(Instant::now);
+            let may_announce = !job.handles.is_empty() && gone.elapsed() < MOMENT;
+            if !may_announce && !job.watched {
                 // Between its leader's end and its record a job announces itself by its log alone.
                 job.watched = true;
                 *again = true;
-                if let Some(log) = &found.log {
-                    let what = inotify::WatchFlags::MODIFY | inotify::WatchFlags::DELETE_SELF;
-                    let _ = inotify::add_watch(inotify, dir.absolute().join(log.name.file()), what);
-                }
-                let what =
-                    inotify::WatchFlags::CREATE | inotify::WatchFlags::DELETE | inotify::WatchFlags::MOVED_TO;
-                let _ = inotify::add_watch(inotify, dir.absolute(), what);
+                watch(inotify, dir, &found);
             }
         }
         Ok(false)
@@ -211,6 +214,8 @@ impl Wait<'_> {
         let handles: Vec<BorrowedFd<'_>> = pending.iter().flat_map(|p| &p.handles).map(Handle::fd).collect();
         fds.extend(handles.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
         let mut until = deadline.into_iter().chain(beat).min();
+        let moments = pending.iter().filter(|p| !p.watched).filter_map(|p| p.leader_gone);
+        until = until.into_iter().chain(moments.map(|gone| gone + MOMENT)).min();
         if pending.iter().any(|p| p.watched || p.handles.is_empty()) {
             let look = Instant::now() + LOOK;
             until = Some(until.map_or(look, |u| u.min(look)));
@@ -260,6 +265,24 @@ pub(crate) fn announcers(job: &Job) -> Vec<Ident> {
         idents.extend(crate::process::read_stat(pid).map(|s| Ident { pid, start: s.start }));
     }
     idents
+}
+
+/// Has the kernel say when a job's log or its directory changes.
+fn watch(inotify: &mut Option<OwnedFd>, dir: &RunDir, job: &Job) {
+    use inotify::{CreateFlags, WatchFlags};
+    let Some(fd) =
+        inotify.take().or_else(|| inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok())
+    else {
+        // Then the job is looked at once a second.
+        return;
+    };
+    if let Some(log) = &job.log {
+        let path = dir.absolute().join(log.name.file());
+        let _ = inotify::add_watch(&fd, path, WatchFlags::MODIFY | WatchFlags::DELETE_SELF);
+    }
+    let changes = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVED_TO;
+    let _ = inotify::add_watch(&fd, dir.absolute(), changes);
+    *inotify = Some(fd);
 }
 
 fn elapsed(job: &Job) -> Duration {

@@ -1,4 +1,4 @@
-//! The release build: linked statically where this machine has a static C library, since a fifth of a tool's start is
+//! The release build: linked statically and at a fixed address where this machine has a static C library, since a fifth of a tool's start is
 //! the dynamic linker's; otherwise as cargo links by default.
 
 use crate::Result;
@@ -21,7 +21,9 @@ pub(crate) fn build(packages: &[String]) -> Result<PathBuf> {
     if let Some(host) = host {
         // Flags for the target alone: with them, build scripts and procedural macros could not be built.
         words.extend(["--target".into(), host.clone(), "--config".into()]);
-        words.push(format!(r#"target.{host}.rustflags=["-C","target-feature=+crt-static"]"#));
+        words.push(format!(
+            r#"target.{host}.rustflags=["-C","target-feature=+crt-static","-C","relocation-model=static"]"#
+        ));
         directory = directory.join(host);
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -99,6 +99,7 @@ pub(super) fn front(mut known: Known, files: Files, signals: SignalFd, words: &F
     // A footer that stands there while nobody has told of the leader's end is one that the job printed itself.
     if told.recorded || (told.dead.is_some() && record.is_finished()) {
         record.unpublish();
+        record.sync();
         sys::exit_now(0);
     }
     known.leader = Ident { pid: record.header.pid, start: record.header.start };
@@ -127,13 +128,12 @@ impl JobHalf {
         }
     }
 
-    /// A front that somebody stopped would stay for ever: it is woken to see that all is over.
-    fn wake_twin(&self) {
-        if self.twin.is_some()
-            && let Some(&(pid, start)) = self.record.header.supervisors.first()
-            && let Ok(Some(front)) = Handle::open(Ident { pid, start })
-        {
-            let _ = front.signal(libc::SIGCONT);
+    /// Wakes a front that somebody stopped, which would stay for ever, and says whether there is one.
+    fn wake_twin(&self) -> bool {
+        let front = self.record.header.supervisors.first().map(|&(pid, start)| Ident { pid, start });
+        match front.filter(|_| self.twin.is_some()).map(Handle::open) {
+            Some(Ok(Some(front))) => front.signal(libc::SIGCONT).is_ok(),
+            _ => false,
         }
     }
 }
@@ -237,9 +237,12 @@ impl Role for JobHalf {
             sys::set_title(RECORDING);
         }
         self.tell(&Word::Recorded);
-        self.wake_twin();
-        self.record.sync();
-        if let Some(hook) = self.hook.take().filter(|_| hook::is_called_by(footer.outcome)) {
+        let hook = self.hook.take().filter(|_| hook::is_called_by(footer.outcome));
+        // Waiters are woken by this process's end: the front, which is woken by it too, makes the record last.
+        if !self.wake_twin() || hook.is_some() || self.record.replaced {
+            self.record.sync();
+        }
+        if let Some(hook) = hook {
             self.call_hook(&hook, &footer, signals);
         }
         sys::exit_now(0)
