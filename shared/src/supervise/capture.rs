@@ -129,15 +129,20 @@ impl Capture {
         self.streams.iter().filter(|s| !s.ended).map(|s| s.from.as_fd()).collect()
     }
 
-    /// Takes what has come, and writes the whole lines of it.
+    /// Takes what has come, and writes the whole lines of it. No more than a pipe holds: whoever writes without end
+    /// does not keep a half from anything else.
     pub(super) fn pump(&mut self, log: &File) {
         let mut block = vec![0; if self.streams.is_empty() { 0 } else { BLOCK }];
         for stream in &mut self.streams {
-            while !stream.ended {
+            let mut taken = 0;
+            while !stream.ended && taken < PIPE {
                 match stream.from.read(&mut block) {
                     // A terminal says EIO when its other side has been closed by everybody.
                     Ok(0) => stream.ended = true,
-                    Ok(n) => self.lost |= stream.take(&block[..n], log).is_err(),
+                    Ok(n) => {
+                        taken += n;
+                        self.lost |= stream.take(&block[..n], log).is_err();
+                    }
                     Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                     Err(e) if e.kind() == ErrorKind::Interrupted => {}
                     Err(_) => stream.ended = true,
@@ -146,7 +151,8 @@ impl Capture {
         }
     }
 
-    /// Takes the last that has come, whole line or not.
+    /// Takes the last that has come, whole line or not: all that was written before this call, which is no more than
+    /// one turn takes.
     pub(super) fn finish(&mut self, log: &File) {
         self.pump(log);
         for stream in &mut self.streams {
@@ -213,6 +219,22 @@ mod tests {
         // The other end stays open: nobody waits for it.
         capture.finish(&log);
         assert_eq!(text(log), "[stderr] one\n[stderr] two\n[stderr] thr");
+    }
+
+    #[test]
+    fn an_escapee_that_writes_without_end_holds_up_nobody() {
+        let (mut capture, ends) = CaptureWish { tag_stderr: true, pty: false }.open().unwrap();
+        let log = tempfile::tempfile().unwrap();
+        let mut err = File::from(ends.stderr.unwrap());
+        // Until the other end is closed.
+        let writer = std::thread::spawn(move || while err.write_all(b"y\n").is_ok() {});
+        for _ in 0..3 {
+            capture.pump(&log);
+        }
+        capture.finish(&log);
+        assert!(!writer.is_finished(), "it was over before the writer was");
+        drop(capture);
+        writer.join().unwrap();
     }
 
     #[test]

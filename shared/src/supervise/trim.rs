@@ -77,10 +77,15 @@ impl Trim {
         // Through a description without O_APPEND: with it, pwrite appends all the same (pwrite(2), "Bugs").
         let file = File::options().write(true).open(format!("/proc/self/fd/{}", log.as_raw_fd()))?;
         file.write_all_at(&dropped.line(), self.line_at())?;
-        let (hole, hole_end) = (from / self.block * self.block, until / self.block * self.block);
-        let hole = hole.max(self.start);
-        if hole_end > hole {
-            fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, hole, hole_end - hole)?;
+        self.punch(&file, until)
+    }
+
+    /// Makes one hole of all that was dropped: whoever said so last may have died before it was there.
+    fn punch(&self, file: &File, until: u64) -> io::Result<()> {
+        let hole_end = until / self.block * self.block;
+        if hole_end > self.start {
+            let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            fallocate(file, how, self.start, hole_end - self.start)?;
         }
         Ok(())
     }
@@ -167,6 +172,10 @@ impl Watch {
     pub(super) fn look(&mut self, log: &File) {
         if !self.begun {
             self.begun = true;
+            // The half before this one may have said what it then had no time to do.
+            if let Some(dropped) = self.trim.dropped(log) {
+                let _ = self.trim.punch(log, dropped.until);
+            }
             let made = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok();
             self.inotify = made.filter(|fd| {
                 inotify::add_watch(fd, self.path.as_path(), inotify::WatchFlags::MODIFY).is_ok()
@@ -187,8 +196,11 @@ impl Watch {
             (None, _) => Some(Instant::now() + SELDOM),
         };
         if still {
-            // What has been said of it is old; a write after this wakes again.
+            // What has been said of it is old; a write after this wakes again, and one before it is seen.
             self.drain();
+            if self::size(log) != size {
+                self.due = Some(Instant::now() + EVERY);
+            }
         }
     }
 
@@ -267,6 +279,17 @@ mod tests {
         trim.cut(&file).unwrap();
         let dropped = trim.dropped(&file).unwrap();
         assert_eq!((dropped.lines, size(&file) - dropped.until), (0, 4096));
+    }
+
+    #[test]
+    fn what_was_said_to_be_dropped_goes_even_if_whoever_said_it_died() {
+        use std::os::unix::fs::MetadataExt;
+        let (file, trim) = log(&[&format!("{}\n", "y".repeat(100_000)), "z\n"]);
+        let dropped = Dropped { lines: 1, bytes: 100_001, until: 4096 + 100_001 };
+        file.write_all_at(&dropped.line(), trim.line_at()).unwrap();
+        Watch::new(trim, PathBuf::from("/nowhere")).look(&file);
+        assert!(file.metadata().unwrap().blocks() * 512 <= 3 * 4096);
+        assert_eq!(rest(&file, dropped.until), "z\n");
     }
 
     #[test]
