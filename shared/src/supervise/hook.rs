@@ -103,7 +103,9 @@ impl Hook {
                 signal: Some(signal_name(signal)),
                 error: None,
             }),
-            None if until <= Instant::now() => Some(trouble(format!("stopped after {}s", PATIENCE.as_secs()))),
+            None if until <= Instant::now() => {
+                Some(trouble(format!("stopped after {}s", PATIENCE.as_secs())))
+            }
             None => Some(trouble("its end was not seen".to_owned())),
         }
     }
