@@ -1,5 +1,5 @@
-//! `--tag-stderr` and `--pty`: output that goes through the supervisor on its way to the log, by whole lines. Without
-//! them nothing stands between a job and its log.
+//! `--tag-stderr` and `--pty`: output that goes through the supervisor on its way to the log, by whole lines where
+//! another stream goes there as well. Without them nothing stands between a job and its log.
 //!
 //! The supervisor never waits for an end of file: whoever still holds the other end when the tree is empty is no
 //! member of it.
@@ -49,6 +49,8 @@ pub(super) struct Capture {
 struct Stream {
     from: File,
     tag: &'static [u8],
+    /// Whether nothing else is written into the log: then nothing is kept back.
+    alone: bool,
     partial: Vec<u8>,
     /// Whether the log is in the middle of one of this stream's lines: it was too long to be kept back.
     inside: bool,
@@ -65,15 +67,15 @@ impl CaptureWish {
         let mut ends = LeaderEnds::default();
         match (self.pty, self.tag_stderr) {
             (false, false) => {}
-            (false, true) => ends.stderr = Some(capture.add(pipe()?, TAG)?),
+            (false, true) => ends.stderr = Some(capture.add(pipe()?, TAG, false)?),
             (true, false) => {
-                let end = capture.add(terminal()?, b"")?;
+                let end = capture.add(terminal()?, b"", true)?;
                 ends.stderr = Some(end.try_clone()?);
                 ends.stdout = Some(end);
             }
             (true, true) => {
-                ends.stdout = Some(capture.add(terminal()?, b"")?);
-                ends.stderr = Some(capture.add(terminal()?, TAG)?);
+                ends.stdout = Some(capture.add(terminal()?, b"", false)?);
+                ends.stderr = Some(capture.add(terminal()?, TAG, false)?);
             }
         }
         Ok((capture, ends))
@@ -107,11 +109,17 @@ fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 impl Capture {
-    fn add(&mut self, (ours, theirs): (OwnedFd, OwnedFd), tag: &'static [u8]) -> io::Result<OwnedFd> {
+    fn add(
+        &mut self,
+        (ours, theirs): (OwnedFd, OwnedFd),
+        tag: &'static [u8],
+        alone: bool,
+    ) -> io::Result<OwnedFd> {
         rustix::io::ioctl_fionbio(&ours, true)?;
         self.streams.push(Stream {
             from: ours.into(),
             tag,
+            alone,
             partial: Vec::new(),
             inside: false,
             ended: false,
@@ -166,6 +174,9 @@ impl Capture {
 
 impl Stream {
     fn take(&mut self, bytes: &[u8], log: &File) -> io::Result<()> {
+        if self.alone {
+            return self.write(bytes, log);
+        }
         self.partial.extend_from_slice(bytes);
         let whole = match memchr::memrchr(b'\n', &self.partial) {
             Some(at) => at + 1,
@@ -260,7 +271,10 @@ mod tests {
         let log = tempfile::tempfile().unwrap();
         let mut out = File::from(ends.stdout.unwrap());
         assert!(out.is_terminal());
-        out.write_all(b"a\r\nb\n").unwrap();
+        out.write_all(b"a\r\nb").unwrap();
+        capture.pump(&log);
+        assert_eq!(text(log.try_clone().unwrap()), "a\r\nb", "there is nobody to keep it back for");
+        out.write_all(b"\n").unwrap();
         capture.pump(&log);
         drop((out, ends.stderr));
         capture.pump(&log);

@@ -275,3 +275,20 @@ fn t74_it_is_told_what_the_usual_reader_has_not_read() {
     }
     scene.assert_quiet();
 }
+
+#[test]
+fn t32_it_begins_like_any_process_with_nothing_of_the_supervisors() {
+    let scene = Scene::new();
+    let hook = "tb-fixture caught-signals > signals; ls -l /proc/$$/fd > fds; touch done";
+    let launcher = launch(&scene, &["--name", "x", "--pty", "--max-log", "1M", "--on-exit", hook], "exit 0");
+    launcher.through(["ignore", "INT", "block", "USR1"]).run().ok();
+    until("the hook is done", || scene.path("done").exists().then_some(()));
+    let fds = scene.read("fds");
+    let held: Vec<&str> = fds.lines().filter_map(|l| l.split_once(" -> ").map(|(_, to)| to)).collect();
+    // What listed them stood there for a moment, in the shell's own place or in another's.
+    assert!(held.len() >= 3 && held.iter().all(|to| *to == "/dev/null" || to.ends_with("/w/fds")), "{fds}");
+    let masks = scene.read("signals");
+    let set = |field: &str| masks.lines().find_map(|l| l.strip_prefix(field)).map(str::trim);
+    assert_eq!((set("SigBlk:"), set("SigIgn:")), (Some("0000000000000000"), Some("0000000000000000")));
+    scene.assert_quiet();
+}
