@@ -240,9 +240,9 @@ impl Watch {
         }
     }
 
-    /// The last look, at the job's end.
+    /// The last look, at the job's end: nobody is in the middle of a line any more.
     pub(super) fn finish(&self, log: &File) {
-        let _ = self.trim.cut(log, self.endless);
+        let _ = self.trim.cut(log, true);
     }
 
     fn drain(&self) -> bool {
