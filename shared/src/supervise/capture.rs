@@ -1,5 +1,5 @@
-//! `--tag-stderr` and `--pty`: output that goes through the supervisor on its way to the log, by whole lines. Without
-//! them nothing stands between a job and its log.
+//! `--tag-stderr` and `--pty`: output that goes through the supervisor on its way to the log, by whole lines where
+//! another stream goes there as well. Without them nothing stands between a job and its log.
 //!
 //! The supervisor never waits for an end of file: whoever still holds the other end when the tree is empty is no
 //! member of it.
@@ -49,6 +49,8 @@ pub(super) struct Capture {
 struct Stream {
     from: File,
     tag: &'static [u8],
+    /// Whether nothing else is written into the log: then nothing is kept back.
+    alone: bool,
     partial: Vec<u8>,
     /// Whether the log is in the middle of one of this stream's lines: it was too long to be kept back.
     inside: bool,
@@ -65,15 +67,15 @@ impl CaptureWish {
         let mut ends = LeaderEnds::default();
         match (self.pty, self.tag_stderr) {
             (false, false) => {}
-            (false, true) => ends.stderr = Some(capture.add(pipe()?, TAG)?),
+            (false, true) => ends.stderr = Some(capture.add(pipe()?, TAG, false)?),
             (true, false) => {
-                let end = capture.add(terminal()?, b"")?;
+                let end = capture.add(terminal()?, b"", true)?;
                 ends.stderr = Some(end.try_clone()?);
                 ends.stdout = Some(end);
             }
             (true, true) => {
-                ends.stdout = Some(capture.add(terminal()?, b"")?);
-                ends.stderr = Some(capture.add(terminal()?, TAG)?);
+                ends.stdout = Some(capture.add(terminal()?, b"", false)?);
+                ends.stderr = Some(capture.add(terminal()?, TAG, false)?);
             }
         }
         Ok((capture, ends))
@@ -107,11 +109,17 @@ fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 impl Capture {
-    fn add(&mut self, (ours, theirs): (OwnedFd, OwnedFd), tag: &'static [u8]) -> io::Result<OwnedFd> {
+    fn add(
+        &mut self,
+        (ours, theirs): (OwnedFd, OwnedFd),
+        tag: &'static [u8],
+        alone: bool,
+    ) -> io::Result<OwnedFd> {
         rustix::io::ioctl_fionbio(&ours, true)?;
         self.streams.push(Stream {
             from: ours.into(),
             tag,
+            alone,
             partial: Vec::new(),
             inside: false,
             ended: false,
@@ -129,15 +137,20 @@ impl Capture {
         self.streams.iter().filter(|s| !s.ended).map(|s| s.from.as_fd()).collect()
     }
 
-    /// Takes what has come, and writes the whole lines of it.
+    /// Takes what has come, and writes the whole lines of it. No more than a pipe holds: whoever writes without end
+    /// does not keep a half from anything else.
     pub(super) fn pump(&mut self, log: &File) {
         let mut block = vec![0; if self.streams.is_empty() { 0 } else { BLOCK }];
         for stream in &mut self.streams {
-            while !stream.ended {
+            let mut taken = 0;
+            while !stream.ended && taken < PIPE {
                 match stream.from.read(&mut block) {
                     // A terminal says EIO when its other side has been closed by everybody.
                     Ok(0) => stream.ended = true,
-                    Ok(n) => self.lost |= stream.take(&block[..n], log).is_err(),
+                    Ok(n) => {
+                        taken += n;
+                        self.lost |= stream.take(&block[..n], log).is_err();
+                    }
                     Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                     Err(e) if e.kind() == ErrorKind::Interrupted => {}
                     Err(_) => stream.ended = true,
@@ -146,7 +159,8 @@ impl Capture {
         }
     }
 
-    /// Takes the last that has come, whole line or not.
+    /// Takes the last that has come, whole line or not: all that was written before this call, which is no more than
+    /// one turn takes.
     pub(super) fn finish(&mut self, log: &File) {
         self.pump(log);
         for stream in &mut self.streams {
@@ -160,6 +174,9 @@ impl Capture {
 
 impl Stream {
     fn take(&mut self, bytes: &[u8], log: &File) -> io::Result<()> {
+        if self.alone {
+            return self.write(bytes, log);
+        }
         self.partial.extend_from_slice(bytes);
         let whole = match memchr::memrchr(b'\n', &self.partial) {
             Some(at) => at + 1,
@@ -216,6 +233,22 @@ mod tests {
     }
 
     #[test]
+    fn an_escapee_that_writes_without_end_holds_up_nobody() {
+        let (mut capture, ends) = CaptureWish { tag_stderr: true, pty: false }.open().unwrap();
+        let log = tempfile::tempfile().unwrap();
+        let mut err = File::from(ends.stderr.unwrap());
+        // Until the other end is closed.
+        let writer = std::thread::spawn(move || while err.write_all(b"y\n").is_ok() {});
+        for _ in 0..3 {
+            capture.pump(&log);
+        }
+        capture.finish(&log);
+        assert!(!writer.is_finished(), "it was over before the writer was");
+        drop(capture);
+        writer.join().unwrap();
+    }
+
+    #[test]
     fn an_endless_line_is_written_in_parts_under_one_tag() {
         let (mut capture, ends) = CaptureWish { tag_stderr: true, pty: false }.open().unwrap();
         let log = tempfile::tempfile().unwrap();
@@ -238,7 +271,10 @@ mod tests {
         let log = tempfile::tempfile().unwrap();
         let mut out = File::from(ends.stdout.unwrap());
         assert!(out.is_terminal());
-        out.write_all(b"a\r\nb\n").unwrap();
+        out.write_all(b"a\r\nb").unwrap();
+        capture.pump(&log);
+        assert_eq!(text(log.try_clone().unwrap()), "a\r\nb", "there is nobody to keep it back for");
+        out.write_all(b"\n").unwrap();
         capture.pump(&log);
         drop((out, ends.stderr));
         capture.pump(&log);

@@ -149,7 +149,11 @@ impl Role for JobHalf {
 
     fn news(&mut self) -> Vec<News> {
         self.capture.pump(&self.record.log);
-        if let Some(trim) = self.trim.as_mut().filter(|_| self.record.max_log.is_some()) {
+        if self.record.max_log.is_none() {
+            // The log that grew was deleted: neither it nor the clock is to wake anybody on its behalf.
+            self.trim = None;
+        }
+        if let Some(trim) = &mut self.trim {
             trim.look(&self.record.log);
         }
         Vec::new()

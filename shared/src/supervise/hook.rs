@@ -10,6 +10,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long a hook may take.
@@ -24,6 +25,8 @@ pub struct Hook {
     pub command: OsString,
     /// The environment that the job's leader got, without the job's own variables.
     pub environment: BTreeMap<OsString, OsString>,
+    /// Where the job ran: the record's word for it need not be a path, where that is not UTF-8.
+    pub cwd: PathBuf,
 }
 
 /// What went wrong, for the HOOK line.
@@ -59,7 +62,7 @@ impl Hook {
             error: Some(error),
         };
         // Where the job ran; if that is gone, where this half is.
-        let _ = std::env::set_current_dir(&footer.header.cwd);
+        let _ = std::env::set_current_dir(&self.cwd);
         let command = self.command(footer, log, unread);
         // What the job was allowed to leave stays.
         let tree = match Tree::without_present_children(None) {
@@ -100,7 +103,10 @@ impl Hook {
                 signal: Some(signal_name(signal)),
                 error: None,
             }),
-            None => Some(trouble(format!("stopped after {}s", PATIENCE.as_secs()))),
+            None if until <= Instant::now() => {
+                Some(trouble(format!("stopped after {}s", PATIENCE.as_secs())))
+            }
+            None => Some(trouble("its end was not seen".to_owned())),
         }
     }
 
@@ -111,6 +117,9 @@ impl Hook {
             None => environment.remove(std::ffi::OsStr::new(name)),
         };
         set("TB_JOB", None);
+        // What the hook calls finds the job, wherever it is called.
+        set("TB_LOG_DIR", Path::new(log).parent().map(Into::into));
+        set("TB_OWNER", footer.header.owner.clone().map(Into::into));
         set("TB_NAME", Some(footer.header.name.clone().into()));
         set("TB_OUTCOME", Some(footer.outcome.word().into()));
         set("TB_EXIT_CODE", Some(footer.exit_code.map(|c| c.to_string()).unwrap_or_default().into()));
@@ -128,6 +137,8 @@ impl Hook {
             .collect();
         let mut command = sys::Command::new(argv, envp, b"");
         command.new_session = true;
+        // Nobody would be left to end it.
+        command.death_signal = Some(libc::SIGKILL);
         command
     }
 }

@@ -6,7 +6,7 @@ use tb_shared::contract::{DirLock, Job, Name, RunDir, Scope, Ticket, is_waited, 
 use tb_shared::process::Here;
 use tb_shared::supervise::{Nesting, contains_caller};
 use tb_shared::term::{Code, Context, Failure, Result, quoted};
-use tb_shared::wait::Wait;
+use tb_shared::wait::{Ending, Wait};
 
 /// What a launch may not exceed, and how patient it is.
 pub(crate) struct Cap {
@@ -104,6 +104,9 @@ fn live(dir: &RunDir, here: &Here, nesting: &Nesting) -> Result<Vec<Job>> {
     Ok(listing.jobs)
 }
 
+/// How often jobs are looked at that cannot be waited for by name.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Sleeps until one of these jobs ends. False when the time was up.
 fn await_one(dir: &RunDir, here: &Here, live: &[Job], deadline: Option<Instant>) -> Result<bool> {
     let own = dir.duplicate().map_err(|e| Failure::cannot("wait for a place", e))?;
@@ -113,8 +116,23 @@ fn await_one(dir: &RunDir, here: &Here, live: &[Job], deadline: Option<Instant>)
         scope: Scope { owner: None, all: true },
         here: here.clone(),
     };
-    let names: Vec<Name> = live.iter().filter_map(|job| Name::parse(job.name.as_ref()).ok()).collect();
-    let timeout = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+    let mut names = Vec::new();
+    for job in live {
+        // A foreign PID file may be called what no name leads to.
+        if let Ok(name) = Name::parse(job.name.as_ref())
+            && context.find(&name)?.is_some()
+        {
+            names.push(name);
+        }
+    }
+    let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+    let is_time_up = || deadline.is_some_and(|d| d <= Instant::now());
+    let all = names.len() == live.len();
+    let timeout = if all { left } else { Some(left.map_or(LOOK, |l| l.min(LOOK))) };
+    if names.is_empty() {
+        std::thread::sleep(timeout.unwrap_or(LOOK));
+        return Ok(!is_time_up());
+    }
     let wait = Wait {
         tool: "tb-launch",
         context: &context,
@@ -124,7 +142,8 @@ fn await_one(dir: &RunDir, here: &Here, live: &[Job], deadline: Option<Instant>)
         interrupt: None,
     };
     match wait.run(&names, |_, _| Ok(())) {
-        Ok((ending, _)) => Ok(ending == tb_shared::wait::Ending::Over),
+        Ok((Ending::TimeUp, _)) => Ok(!is_time_up()),
+        Ok(_) => Ok(true),
         // A job that was there is gone with its files: that too is a place.
         Err(failure) if failure.code == Code::NotTracked => Ok(true),
         Err(failure) => Err(failure),

@@ -59,7 +59,11 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
         stem,
         owner: settings.owner.clone(),
         command: command.argv,
-        hook: cli.on_exit.clone().map(|command| Hook { command, environment: environment.clone() }),
+        hook: cli.on_exit.clone().map(|command| Hook {
+            command,
+            environment: environment.clone(),
+            cwd: std::env::current_dir().unwrap_or_else(|_| "/".into()),
+        }),
         environment,
         keep_fds: if cli.jobserver { environment::jobserver_fds() } else { vec![] },
         nested_in: nesting.outer.clone(),
@@ -183,6 +187,9 @@ fn place_flags(cli: &Cli) -> String {
     }
     if let Some(owner) = &cli.common.owner {
         flags.push_str(&format!("--owner {} ", quoted(owner)));
+    }
+    if cli.common.all_owners {
+        flags.push_str("--all-owners ");
     }
     flags
 }

@@ -10,6 +10,7 @@ mod output;
 mod signals;
 mod stall;
 mod status;
+mod sweep;
 mod terminal;
 mod tree;
 

@@ -3,7 +3,7 @@
 use tb_tests::{Odd, Scene, until};
 
 /// `count` shells that wait at a FIFO until all of them are there, then become the command.
-fn all_at_once(scene: &Scene, count: usize, command: &str) -> Vec<tb_tests::Output> {
+pub(crate) fn all_at_once(scene: &Scene, count: usize, command: &str) -> Vec<tb_tests::Output> {
     let gate = scene.path("gate");
     Odd::Fifo.make(&gate, "");
     let script = format!("echo ready > ready.$1; read -r _ < gate; exec {command}");
