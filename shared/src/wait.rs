@@ -32,6 +32,16 @@ pub struct Wait<'a> {
     pub heartbeat: Duration,
     /// A descriptor that ends the wait when it becomes readable (Ctrl-C).
     pub interrupt: Option<BorrowedFd<'a>>,
+    /// Takes the heartbeats in place of the lines on standard error.
+    pub show: Option<&'a dyn Show>,
+}
+
+/// What shows jobs on a terminal while they are waited for.
+pub trait Show {
+    /// A job that still runs, so long after its start.
+    fn beat(&self, name: &Name, report: &Report, elapsed: Duration);
+    /// Has a line written where it does not run into what is shown.
+    fn aside(&self, write: &mut dyn FnMut());
 }
 
 /// Why a wait ended.
@@ -160,13 +170,14 @@ impl Wait<'_> {
         job.started = Instant::now() - elapsed(&found);
         if found.state.unsupervised && !job.said_unsupervised {
             job.said_unsupervised = true;
-            say(
-                self.tool,
-                &format!(
-                    "{} runs unsupervised: its supervisors were killed; how it ends will not be known",
-                    job.name
-                ),
+            let text = format!(
+                "{} runs unsupervised: its supervisors were killed; how it ends will not be known",
+                job.name
             );
+            match self.show {
+                Some(show) => show.aside(&mut || say(self.tool, &text)),
+                None => say(self.tool, &text),
+            }
         }
         let before = job.handles.len();
         job.handles.retain(|h| !h.has_ended());
@@ -244,6 +255,10 @@ impl Wait<'_> {
         for job in pending {
             let Some(found) = self.context.find(&job.name)? else { continue };
             let report = Report::of(dir, &self.context.here, &found, Depth { lines: 15, processes: false })?;
+            if let Some(show) = self.show {
+                show.beat(&job.name, &report, job.started.elapsed());
+                continue;
+            }
             let elapsed = job.started.elapsed().as_secs();
             let outlook = report.outlook().map(|o| format!(", {o}")).unwrap_or_default();
             say_plain(&format!(

@@ -47,7 +47,8 @@ pub(super) fn is_called_by(outcome: Outcome) -> bool {
 }
 
 impl Hook {
-    /// Runs the hook with the job's end in its environment, and ends all that it leaves. `None`: it succeeded.
+    /// Runs the hook with the job's end in its environment, and ends all that it leaves but for jobs. `None`: it
+    /// succeeded.
     pub(super) fn run(
         &self,
         footer: &Footer,
@@ -65,7 +66,7 @@ impl Hook {
         let _ = std::env::set_current_dir(&self.cwd);
         let command = self.command(footer, log, unread);
         // What the job was allowed to leave stays.
-        let tree = match Tree::without_present_children(None) {
+        let mut tree = match Tree::without_present_children(None) {
             Ok(tree) => tree,
             Err(e) => return Some(trouble(format!("cannot read /proc: {e}"))),
         };
@@ -87,6 +88,8 @@ impl Hook {
         }
         let give_up = Instant::now() + BOUND;
         tree.reap(None);
+        // A run that the hook launched has its own name, limit and record.
+        tree.leave_nested_jobs();
         while tree.left() == Left::Some && Instant::now() < give_up {
             tree.hard(None);
             sleep_on(&[signals.fd()], Some(ROUND));

@@ -154,6 +154,13 @@ impl Tree {
         }
     }
 
+    /// Takes the jobs inside the tree for somebody else's too, with all that is below them.
+    pub fn leave_nested_jobs(&mut self) {
+        let Ok(all) = self.picture() else { return };
+        let rows = all.descend(self.me, |row| row.comm != COMM);
+        self.innocent.extend(rows.into_iter().filter(|row| row.comm == COMM && row.is_alive()).map(ident));
+    }
+
     /// Whether there are children that are somebody else's.
     pub fn has_innocent(&self) -> bool {
         !self.innocent.is_empty()

@@ -106,6 +106,7 @@ fn attend(
         timeout,
         heartbeat: waiting.heartbeat,
         interrupt: Some(interrupt.fd()),
+        show: None,
     };
     let (ending, _) = wait.run(std::slice::from_ref(name), |report, job| {
         codes.push(job.state.code());

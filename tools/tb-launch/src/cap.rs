@@ -140,6 +140,7 @@ fn await_one(dir: &RunDir, here: &Here, live: &[Job], deadline: Option<Instant>)
         timeout,
         heartbeat: Duration::ZERO,
         interrupt: None,
+        show: None,
     };
     match wait.run(&names, |_, _| Ok(())) {
         Ok((Ending::TimeUp, _)) => Ok(!is_time_up()),

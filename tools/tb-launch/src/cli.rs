@@ -112,7 +112,7 @@ pub struct Cli {
     #[arg(long)]
     pub pty: bool,
     /// Call `sh -c CMD` after its end, for at most 30 s, if it passed, failed or timed out: with TB_NAME, TB_OUTCOME,
-    /// TB_EXIT_CODE, TB_SIGNAL, TB_LOG and TB_UNREAD_LINES set
+    /// TB_EXIT_CODE, TB_SIGNAL, TB_LOG, TB_UNREAD_LINES, TB_LOG_DIR and TB_OWNER set; jobs that it launches stay
     #[arg(long, value_name = "CMD")]
     pub on_exit: Option<OsString>,
     /// First stop test processes in this work tree that nobody owns (tb-reap-orphans)

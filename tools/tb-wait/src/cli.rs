@@ -30,7 +30,7 @@ pub struct Cli {
     /// Wait at most this long [default: $TB_WAIT_TIMEOUT or 30m]
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
-    /// Between heartbeat lines on standard error; 0 is none [default: $TB_HEARTBEAT or 30s]
+    /// Between heartbeat lines on standard error, which a terminal shows as bars; 0 is none [default: $TB_HEARTBEAT or 30s]
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub heartbeat: Option<Duration>,
     /// Stop the jobs that still run when the time is up

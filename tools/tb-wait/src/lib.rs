@@ -1,11 +1,13 @@
 //! `tb-wait`: until jobs end.
 
+pub mod bars;
 pub mod cli;
 
+use bars::Bars;
 use cli::Cli;
 use std::ffi::OsString;
 use tb_shared::term::{self, Code, Failure, Out, Result};
-use tb_shared::wait::{self, Ending, Interrupt, Wait};
+use tb_shared::wait::{self, Ending, Interrupt, Show, Wait};
 
 /// Runs the tool.
 ///
@@ -26,20 +28,33 @@ pub fn run(args: Vec<OsString>) -> Result<Code> {
         context.need(name)?;
     }
     let interrupt = Interrupt::on(&[libc::SIGINT])?;
+    // Who wants no heartbeat wants no bar, and a reader of objects is no watcher.
+    let bars = if heartbeat.is_zero() || cli.common.json { None } else { Bars::on_terminal() };
     let waiting = Wait {
         tool: "tb-wait",
         context: &context,
         any: cli.any,
         timeout: Some(timeout),
-        heartbeat,
+        heartbeat: if bars.is_some() { heartbeat.min(bars::BEAT) } else { heartbeat },
         interrupt: Some(interrupt.fd()),
+        show: bars.as_ref().map(|b| b as &dyn Show),
     };
     let mut out = Out::new(cli.common.color);
     let mut codes = Vec::new();
-    let (ending, left) = waiting.run(&names, |report, job| {
+    let outcome = waiting.run(&names, |report, job| {
         codes.push(job.state.code());
-        wait::print_result(&mut out, report, cli.common.json)
-    })?;
+        match &bars {
+            Some(bars) => {
+                bars.over(&report.name);
+                bars.above(|| wait::print_result(&mut out, report, cli.common.json))
+            }
+            None => wait::print_result(&mut out, report, cli.common.json),
+        }
+    });
+    if let Some(bars) = &bars {
+        bars.clear();
+    }
+    let (ending, left) = outcome?;
     match ending {
         Ending::Over => {}
         Ending::Interrupted => {

@@ -116,6 +116,31 @@ fn t32_when_it_is_called_the_job_is_over_and_its_name_is_free() {
 }
 
 #[test]
+fn t32_a_run_that_it_launches_goes_on_after_it() {
+    let scene = Scene::new();
+    // The helper in the background is the hook's own, and goes with it.
+    let hook = "tb-launch --name next -- sh -c 'while [ ! -e go ]; do sleep 0.01; done; exit 3' >launched 2>&1; \
+                tb-fixture role helper hold & touch done";
+    launch(&scene, &["--name", "x", "--on-exit", hook], "exit 0").run().ok();
+    until("the hook is done", || scene.path("done").exists().then_some(()));
+    // Both halves of the first supervisor are gone: nothing more comes from there.
+    until("only the second job lives", || {
+        let comms: Vec<String> = {
+            let comm = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            scene.living().iter().map(|p| comm(p.pid)).collect()
+        };
+        (comms.iter().filter(|c| c.trim() == "tb-supervise").count() == 2
+            && !comms.iter().any(|c| c.trim() == "tb-fixture"))
+        .then_some(())
+    });
+    assert_eq!(scene.status("next")["status"], "RUNNING", "{}", scene.read("launched"));
+    scene.file("go", "");
+    scene.wait_for("next", 1);
+    assert_eq!(scene.status("next")["exit_code"], 3);
+    scene.assert_quiet();
+}
+
+#[test]
 fn t32_it_runs_where_the_job_ran_whatever_that_is_called() {
     let scene = Scene::new();
     let odd = scene.path(std::ffi::OsStr::from_bytes(b"a \xff"));

@@ -29,6 +29,28 @@ fn g45_a_heartbeat_has_clock_name_state_and_elapsed_time() {
 }
 
 #[test]
+fn a_terminal_shows_bars_in_place_of_heartbeat_lines() {
+    for (term, bar) in [("xterm", true), ("dumb", false)] {
+        let scene = Scene::new();
+        let script =
+            "echo 'tests/test_a.py::test_a PASSED    [ 45%]'; while [ ! -e go ]; do sleep 0.01; done";
+        scene.tool("tb-launch").args(["--name", "x", "--", "sh", "-c", script]).run().ok();
+        let command = "tb-wait --color never --heartbeat 20ms x; echo code $?";
+        let waiter = scene.sh(&format!("exec script -qec '{command}' /dev/null")).env("TERM", term).spawn();
+        let shown = waiter.until_stdout("x: RUNNING (test 45%)");
+        assert_eq!(shown.contains("==>"), bar, "{shown:?}");
+        scene.file("go", "");
+        let out = waiter.wait().ok();
+        assert!(out.stdout.contains("code 0"), "{out}");
+        assert_eq!(out.stdout.contains("s elapsed]"), !bar, "{out}");
+        // The result's line stands alone, and no bar is left after it.
+        let (_, last) =
+            out.stdout.rsplit_once(if bar { "\x1b[2K" } else { "s elapsed]" }).unwrap_or_default();
+        assert!(last.contains("x: FINISHED (PASS)") && !last.contains("RUNNING"), "{:?}", out.stdout);
+    }
+}
+
+#[test]
 fn an_object_a_job_is_statuss() {
     let scene = Scene::new();
     scene.launch("x", "exit 3");
