@@ -105,10 +105,12 @@ pub struct Cli {
     /// Keep about this much of its output, the newest, and give the oldest back to the disk (64K, 10M, 2G)
     #[arg(long, value_name = "SIZE", value_parser = log_size)]
     pub max_log: Option<u64>,
-    /// Begin lines of standard error with `[stderr] `; their order to standard output is then approximate
+    /// Begin lines of standard error with `[stderr] `; their order to standard output is then approximate, and all
+    /// passes through the supervisor: if that is killed, the job's next line meets SIGPIPE
     #[arg(long)]
     pub tag_stderr: bool,
-    /// Give it a terminal for standard output and error, so that it does not buffer
+    /// Give it a terminal for standard output and error, so that it does not buffer; it is the supervisor's: if that
+    /// is killed, the job is hung up
     #[arg(long)]
     pub pty: bool,
     /// Call `sh -c CMD` after its end, for at most 30 s, if it passed, failed or timed out: with TB_NAME, TB_OUTCOME,
