@@ -36,7 +36,7 @@ fn a_fixture_may_clean_up_and_what_is_stopped_wakes_up_for_it() {
     let ident = orphan(
         &scene,
         "
-import os, signal, sys
+import os, signal, time
 def clean(*_):
     open('cleaned', 'w').close()
     os._exit(0)
@@ -44,7 +44,9 @@ def test_it():
     signal.signal(signal.SIGTERM, clean)
     open('ready', 'w').close()
     os.kill(os.getpid(), signal.SIGSTOP)
-    signal.pause()
+    # Not pause(): another thread may take the signal just before it, and nothing would end it.
+    while True:
+        time.sleep(0.05)
 ",
     );
     until("it is stopped", || read_stat(ident.pid)?.is_stopped().then_some(()));
