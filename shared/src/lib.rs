@@ -3,6 +3,7 @@
 
 pub mod contract;
 pub mod log;
+pub(crate) mod poll;
 pub mod process;
 pub mod progress;
 pub mod pytest;

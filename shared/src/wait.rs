@@ -2,12 +2,13 @@
 //! log between a leader's end and its record. Every wake reads the state anew.
 
 use crate::contract::{Job, Name, RunDir};
+use crate::poll::timespec;
 use crate::process::{Handle, Here, Ident};
 use crate::report::{Depth, Report};
 use crate::supervise;
 use crate::term::{Code, Context, Failure, Out, Result, human_duration, say, say_plain};
 use jiff::{Timestamp, tz::TimeZone};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -231,13 +232,7 @@ impl Wait<'_> {
             let look = Instant::now() + LOOK;
             until = Some(until.map_or(look, |u| u.min(look)));
         }
-        let timeout = until.map(|u| {
-            let left = u.saturating_duration_since(Instant::now());
-            Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: left.subsec_nanos().into(),
-            }
-        });
+        let timeout = until.map(|u| timespec(u.saturating_duration_since(Instant::now())));
         // EINTR is as good a reason to look again as any.
         let _ = poll(&mut fds, timeout.as_ref());
         let interrupted =

@@ -2,9 +2,10 @@
 //! directory, pidfds of the processes whose end matters.
 
 use crate::contract::{Job, RunDir};
+use crate::poll::timespec;
 use crate::process::Handle;
 use crate::wait;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify::{self, ReadFlags, WatchFlags};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -76,13 +77,11 @@ impl Watch {
         until: Option<Instant>,
     ) -> Woken {
         let look = (self.handles.is_empty() || self.directory.is_none()).then(|| Instant::now() + LOOK);
-        let timeout = until.into_iter().chain(look).min().map(|u| {
-            let left = u.saturating_duration_since(Instant::now());
-            Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: left.subsec_nanos().into(),
-            }
-        });
+        let timeout = until
+            .into_iter()
+            .chain(look)
+            .min()
+            .map(|u| timespec(u.saturating_duration_since(Instant::now())));
         let mut fds: Vec<PollFd<'_>> = Vec::new();
         let optional = [
             interrupt.map(|fd| (fd, PollFlags::IN)),

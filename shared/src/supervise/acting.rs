@@ -8,9 +8,9 @@ use super::tree::{Left, Tree};
 use super::words::{Death, Told, Word};
 use super::{COMM, GUARD_COMM, Request};
 use crate::contract::{Leftover, Reason, now};
+use crate::poll::sleep_on;
 use crate::process::{self, Ident};
 use crate::sys::{self, Arrived, Children, SignalFd, Which, signal_name};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -124,17 +124,6 @@ pub(super) struct Acting<R: Role> {
     strongest: Option<i32>,
     /// How long the output had been still when the stop began.
     still: Option<Duration>,
-}
-
-/// Sleeps until a descriptor is readable or the time is up.
-pub(super) fn sleep_on(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) {
-    let mut fds: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-    let timeout = timeout.map(|t| Timespec {
-        tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: t.subsec_nanos().into(),
-    });
-    // EINTR is as good a reason to look again as any.
-    let _ = poll(&mut fds, timeout.as_ref());
 }
 
 impl<R: Role> Acting<R> {

@@ -112,7 +112,7 @@ fn spy(pid: i32, until: Instant) -> Option<String> {
             let _ = handle.signal(libc::SIGKILL);
             return None;
         };
-        super::acting::sleep_on(&[handle.fd()], Some(left));
+        crate::poll::sleep_on(&[handle.fd()], Some(left));
     }
     let done = child.wait().ok()?;
     let mut text = String::new();

@@ -5,7 +5,7 @@
 //! The command shares the front's process group, which the front leads (unless `foreground`): what the terminal does
 //! to it is what it does under timeout.
 
-use super::acting::{Acting, End, HEARD, Known, News, Role, SETTLED, sleep_on, whose};
+use super::acting::{Acting, End, HEARD, Known, News, Role, SETTLED, whose};
 use super::machine::{Ask, MOMENT, Policy};
 use super::record::{age, tail};
 use super::stall::StallLimits;
@@ -13,6 +13,7 @@ use super::tree::{Left, SPARED, Spare, Tree};
 use super::words::Word;
 use super::{BOUND, GUARD_COMM, Request};
 use crate::contract::{Leftover, Reason};
+use crate::poll::sleep_on;
 use crate::process::{self, Ident};
 use crate::sys::{self, Arrived, Children, LeaderSignals, Side, SignalFd, Which};
 use crate::term::{Failure, Result, say_within};

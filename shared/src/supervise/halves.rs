@@ -4,7 +4,7 @@
 //! everything that the monitor had is its child, and it goes on from what it was told, alone. Both are
 //! single-threaded, subreapers, and in sessions of their own.
 
-use super::acting::{Acting, End, Known, News, Role, sleep_on};
+use super::acting::{Acting, End, Known, News, Role};
 use super::capture::Capture;
 use super::hook::{self, Hook};
 use super::machine::{Ask, LeaderEnd, verdict};
@@ -14,6 +14,7 @@ use super::trim;
 use super::words::{Told, Word};
 use super::{RECORDING, Request, cannot_record_title};
 use crate::contract::{Footer, Stopping, VERSION, rfc3339};
+use crate::poll::sleep_on;
 use crate::process::{self, Handle, Ident};
 use crate::sys::{self, Children, SignalFd, Which, signal_name};
 use std::fs::File;

@@ -2,9 +2,9 @@
 //! does changes nothing about the job; what went wrong becomes a HOOK line.
 
 use super::BOUND;
-use super::acting::sleep_on;
 use super::tree::{Left, Tree};
 use crate::contract::{Footer, Outcome};
+use crate::poll::sleep_on;
 use crate::sys::{self, Children, Ended, SignalFd, Which, signal_name};
 use serde::Serialize;
 use std::collections::BTreeMap;

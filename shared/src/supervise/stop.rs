@@ -7,11 +7,12 @@ use crate::contract::{
     self, Footer, Foreign, Job, LogFile, Name, Outcome, Place, Reason, RunDir, State, Stopping, VERSION, now,
     rfc3339,
 };
+use crate::poll::sleep_on;
 use crate::process::{self, FileRef, Handle, Here, Ident, Snapshot};
 use crate::term::{Code, Failure, Result};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, inotify};
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -307,7 +308,7 @@ impl Stop<'_> {
         let _ = handle.signal(libc::SIGKILL);
         let until = Instant::now() + ANSWER;
         while !handle.has_ended() && Instant::now() < until {
-            wait_readable(&handle, LOOK);
+            sleep_on(&[handle.fd()], Some(LOOK));
         }
         handle.has_ended()
     }
@@ -502,7 +503,7 @@ impl Stop<'_> {
             }
             let first = living.first().and_then(|&i| Handle::open(i).ok().flatten());
             if let Some(handle) = first {
-                wait_readable(&handle, LOOK);
+                sleep_on(&[handle.fd()], Some(LOOK));
             }
         };
         let survivors: Vec<contract::Leftover> = left
@@ -708,7 +709,7 @@ fn stop_foreign(dir: &RunDir, here: &Here, job: &Job, signal: i32, grace: Durati
             }
         }
         if let Some(handle) = living.first().and_then(|&i| Handle::open(i).ok().flatten()) {
-            wait_readable(&handle, LOOK);
+            sleep_on(&[handle.fd()], Some(LOOK));
         }
     }
     let name = Name::parse(std::ffi::OsStr::new(name)).map_err(|e| Failure::cannot("read the name", e))?;
@@ -735,22 +736,10 @@ impl Watch {
 
     fn wait(&self, at_most: Duration) {
         let Some(fd) = &self.fd else {
-            let _ = poll(&mut [], Some(&timespec(at_most)));
-            return;
+            return sleep_on(&[], Some(at_most));
         };
-        let mut fds = [PollFd::new(fd, PollFlags::IN)];
-        let _ = poll(&mut fds, Some(&timespec(at_most)));
+        sleep_on(&[fd.as_fd()], Some(at_most));
         let mut buffer = [0u8; 4096];
         while rustix::io::read(fd, &mut buffer).is_ok_and(|n| n > 0) {}
     }
-}
-
-fn timespec(d: Duration) -> Timespec {
-    Timespec { tv_sec: i64::try_from(d.as_secs()).unwrap_or(i64::MAX), tv_nsec: d.subsec_nanos().into() }
-}
-
-fn wait_readable(handle: &Handle, at_most: Duration) {
-    let fd = handle.fd();
-    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
-    let _ = poll(&mut fds, Some(&timespec(at_most)));
 }

@@ -7,10 +7,10 @@ use super::found::{Done, Found, Swept, short, why_left};
 use super::jobs::Book;
 use super::own::has_new_parent;
 use super::sight::{Picture, Proc, Sight};
+use crate::poll::sleep_on;
 use crate::process::{self, Facts, Handle, Here, Ident, Snapshot, Stat};
 use crate::supervise::BOUND;
 use crate::term::{Failure, Result};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -278,12 +278,6 @@ fn wait(idents: impl Iterator<Item = Ident>, at_most: Duration) {
             return;
         }
         let fds: Vec<_> = handles.iter().map(Handle::fd).collect();
-        let mut polled: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        let timeout = Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        };
-        // EINTR is as good a reason to look again as any.
-        let _ = poll(&mut polled, Some(&timeout));
+        sleep_on(&fds, Some(left));
     }
 }

@@ -1,7 +1,8 @@
 //! Messages: what was being done, to what, why it failed, and what to do next.
 
 use super::{Code, visible};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::poll::timespec;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -77,11 +78,7 @@ pub fn say_within(mut text: &[u8], patience: Duration) {
     let until = Instant::now() + patience;
     while !text.is_empty() {
         let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        };
-        match poll(&mut [PollFd::new(&fd, PollFlags::OUT)], Some(&left)) {
+        match poll(&mut [PollFd::new(&fd, PollFlags::OUT)], Some(&timespec(left))) {
             Ok(0) => return,
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return,
