@@ -1,9 +1,10 @@
 //! `--new`: each line once.
 
-use crate::scene::{Scene, start, until};
+use crate::scene::{Scene, start};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use tb_shared::contract::Outcome;
+use tb_tests::until;
 
 #[test]
 fn t11_t13_consecutive_reads_never_overlap_and_never_lose_a_line() {

@@ -1,10 +1,11 @@
 //! `--follow`.
 
-use crate::scene::{Scene, start, until};
+use crate::scene::{Scene, start};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use tb_shared::contract::Outcome;
+use tb_tests::until;
 
 /// A FIFO that a job reads from: it ends when this is dropped.
 fn fifo(path: &Path) {

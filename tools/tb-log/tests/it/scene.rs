@@ -6,11 +6,8 @@ use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 use tb_shared::contract::{Dropped, Footer, Header, Leaks, Outcome, Reason, now, rfc3339};
-
-/// How long anything may take: it ends what would hang, and no test depends on its being short.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+use tb_tests::until;
 
 pub(crate) struct Scene {
     base: tempfile::TempDir,
@@ -73,19 +70,6 @@ impl Bounded {
         let status = until("a child ends", || self.0.try_wait().expect("our own child"));
         let err = String::from_utf8_lossy(&err.join().expect("no panic")).into_owned();
         Done { code: status.code(), out: out.join().expect("no panic"), err }
-    }
-}
-
-/// Looks until there is something.
-#[track_caller]
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(start.elapsed() < DEADLINE, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

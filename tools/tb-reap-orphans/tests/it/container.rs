@@ -1,11 +1,12 @@
 //! A PID namespace whose first process is no init.
 
 use crate::orphans::HANGS;
-use crate::scene::{Scene, is_root};
+use crate::scene::Scene;
+use tb_tests::root;
 
 #[test]
 fn what_a_shell_as_pid_1_reads_is_owned_and_the_rest_is_not() {
-    if !is_root() {
+    if !root() {
         eprintln!("not root: shown on written pictures alone (tb_shared::sweep)");
         return;
     }

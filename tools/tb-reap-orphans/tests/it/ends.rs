@@ -1,7 +1,8 @@
 //! How what goes ends: by TERM, by KILL, with what it starts meanwhile; and what is dead but not buried.
 
-use crate::scene::{Process, Scene, lives, until};
+use crate::scene::{Process, Scene, lives};
 use tb_shared::process::{Snapshot, read_stat};
+use tb_tests::until;
 
 fn orphan(scene: &Scene, test: &str) -> tb_shared::process::Ident {
     scene.file("test_it.py", test);

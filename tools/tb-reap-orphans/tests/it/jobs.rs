@@ -1,8 +1,9 @@
 //! What belongs to jobs: running, unsupervised, over, left on purpose, started by somebody else.
 
-use crate::scene::{Process, Scene, end, lives, until};
+use crate::scene::{Process, Scene, end, lives};
 use serde_json::Value;
 use tb_shared::process::{Ident, read_stat};
+use tb_tests::until;
 
 fn ident(pid: i32) -> Ident {
     Ident { pid, start: read_stat(pid).expect("it runs").start }

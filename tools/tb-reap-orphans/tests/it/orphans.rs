@@ -1,7 +1,8 @@
 //! Who goes, and who stays.
 
-use crate::scene::{Process, Scene, lives, until};
+use crate::scene::{Process, Scene, lives};
 use tb_shared::process::Ident;
+use tb_tests::until;
 
 pub(crate) const HANGS: &str = "
 import time

@@ -1,8 +1,9 @@
 //! Where orphans work.
 
 use crate::orphans::HANGS;
-use crate::scene::{Process, Scene, lives, until};
+use crate::scene::{Process, Scene, lives};
 use std::os::unix::fs::symlink;
+use tb_tests::until;
 
 #[test]
 fn an_orphan_is_found_in_its_work_tree_and_no_other() {

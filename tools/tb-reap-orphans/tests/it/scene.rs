@@ -9,11 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tb_shared::process::{self, Handle, Ident, Snapshot};
+use tb_tests::{DEADLINE, NOBODY, until};
 
-/// How long an awaited event may take. Generous: it only ends what would hang.
-const DEADLINE: Duration = Duration::from_secs(100);
 const TOKEN: &str = "TB_TEST_SCENE";
-const NOBODY: u32 = 65534;
 
 /// A scratch directory (`w` in it is the work tree) and the processes in it.
 pub(crate) struct Scene {
@@ -52,23 +50,6 @@ impl Process {
         self.spec["child"] = json!(argv);
         self
     }
-}
-
-/// Looks until there is something to be seen.
-#[track_caller]
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(start.elapsed() < DEADLINE, "waited {} s in vain until {what}", DEADLINE.as_secs());
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-pub(crate) fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }
 
 /// Whether this very process runs.
@@ -127,19 +108,7 @@ impl Scene {
 
     /// An interpreter that has pytest and pytest-xdist.
     pub(crate) fn python() -> String {
-        let path = std::env::var_os("TB_TEST_PYTHON").map_or_else(
-            || {
-                let target = Path::new(env!("CARGO_BIN_EXE_tb-reap-orphans")).ancestors().nth(2);
-                target.unwrap().join("py/bin/python")
-            },
-            PathBuf::from,
-        );
-        assert!(
-            path.exists(),
-            "no Python with pytest: set TB_TEST_PYTHON, or make {} with pytest and pytest-xdist",
-            path.display()
-        );
-        path.to_str().unwrap().to_owned()
+        tb_tests::python().to_str().expect("a path that is text").to_owned()
     }
 
     /// A command in the work tree, with nothing of ours in its environment.

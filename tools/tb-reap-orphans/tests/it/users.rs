@@ -1,14 +1,15 @@
 //! Other users' processes.
 
-use crate::scene::{Process, Scene, is_root, lives, until};
+use crate::scene::{Process, Scene, lives};
 use std::os::unix::process::CommandExt;
 use tb_shared::process::Snapshot;
+use tb_tests::{root, until};
 
 const NOBODY: u32 = 65534;
 
 #[test]
 fn other_users_orphans_stay_unless_root_asks() {
-    if !is_root() {
+    if !root() {
         eprintln!("not root: shown on written pictures alone (tb_shared::sweep)");
         return;
     }
@@ -25,7 +26,7 @@ fn other_users_orphans_stay_unless_root_asks() {
 
 #[test]
 fn what_is_not_ours_to_signal_is_named() {
-    if !is_root() {
+    if !root() {
         eprintln!("not root: shown on written pictures alone (tb_shared::sweep)");
         return;
     }

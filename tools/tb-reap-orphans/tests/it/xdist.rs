@@ -1,7 +1,8 @@
 //! Workers of pytest-xdist, whose controller was killed.
 
-use crate::scene::{Process, Scene, end, lives, until};
+use crate::scene::{Process, Scene, end, lives};
 use tb_shared::process::{Ident, Snapshot};
+use tb_tests::until;
 
 /// A test that starts a helper, says who it and its worker are, and hangs.
 const HANGS: &str = "
