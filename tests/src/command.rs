@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -27,6 +27,7 @@ pub struct Cmd<'s> {
     env: Vec<(OsString, Option<OsString>)>,
     cwd: PathBuf,
     stdin: Vec<u8>,
+    keys: bool,
     deadline: Duration,
     held_pipes: bool,
 }
@@ -42,6 +43,7 @@ impl<'s> Cmd<'s> {
             env: Vec::new(),
             cwd: scene.dir().to_owned(),
             stdin: Vec::new(),
+            keys: false,
             deadline: DEADLINE,
             held_pipes: false,
         }
@@ -80,6 +82,12 @@ impl<'s> Cmd<'s> {
     /// What it reads from standard input (nothing otherwise).
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
+        self
+    }
+
+    /// Standard input stays open, for [`Running::press`].
+    pub fn keys(mut self) -> Self {
+        self.keys = true;
         self
     }
 
@@ -145,12 +153,14 @@ impl<'s> Cmd<'s> {
                 None => command.env_remove(key),
             };
         }
-        let stdin = if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
+        let stdin = if self.stdin.is_empty() && !self.keys { Stdio::null() } else { Stdio::piped() };
         let mut child =
             command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap_or_else(|e| {
                 panic!("cannot start {label}: {e} (build the tools first: cargo xtask test)")
             });
-        if let Some(mut pipe) = child.stdin.take() {
+        let mut stdin = child.stdin.take();
+        let keys = if self.keys { stdin.take() } else { None };
+        if let Some(mut pipe) = stdin {
             let bytes = self.stdin;
             // Nobody joins this thread: a child that does not read its input is killed at its deadline.
             std::thread::spawn(move || {
@@ -167,6 +177,7 @@ impl<'s> Cmd<'s> {
             started: Instant::now(),
             deadline: self.deadline,
             held_pipes: self.held_pipes,
+            keys,
             child,
             label,
         }
@@ -237,6 +248,7 @@ pub struct Running {
     started: Instant,
     deadline: Duration,
     held_pipes: bool,
+    keys: Option<ChildStdin>,
 }
 
 impl Running {
@@ -254,6 +266,16 @@ impl Running {
     pub fn signal(&self, signal: Signal) {
         // It may have ended: then there is nothing to tell it.
         let _ = pidfd_send_signal(&self.pidfd, signal);
+    }
+
+    /// Writes to its standard input, which [`Cmd::keys`] left open.
+    ///
+    /// # Panics
+    /// When it cannot be written to.
+    #[track_caller]
+    pub fn press(&mut self, keys: &[u8]) {
+        let input = self.keys.as_mut().expect("Cmd::keys left it open");
+        input.write_all(keys).expect("it can be written to");
     }
 
     /// What it has written to standard output so far.

@@ -181,6 +181,20 @@ impl Scene {
         self.cmd("/bin/sh").args(["-c", script])
     }
 
+    /// A shell script whose shell leads the session of a terminal of its own. What is written to the terminal is the
+    /// command's standard output; what is given to standard input are its keys, as long as that is open.
+    ///
+    /// # Panics
+    /// When there is no Python.
+    #[track_caller]
+    pub fn terminal(&self, script: &str) -> Cmd<'_> {
+        // Not script(1): it is not everywhere, and hands the line to $SHELL, which may stay in between.
+        let code = "import os, pty, sys\n\
+            code = os.waitstatus_to_exitcode(pty.spawn(['/bin/sh', '-c', sys.argv[1]]))\n\
+            sys.exit(code if code >= 0 else 128 - code)";
+        self.cmd(python()).args(["-c", code, script])
+    }
+
     /// `tb-fixture WORDS`, words apart by white space.
     ///
     /// # Panics
@@ -363,30 +377,23 @@ static ORDINARY_SIGNALS: LazyLock<()> = LazyLock::new(|| {
     }
 });
 
-/// Whether a variable would change what tools, pytest or make do: it is not handed on.
-fn disturbs(key: &OsStr) -> bool {
-    let key = key.to_string_lossy();
-    let exact = [
-        "MAKEFLAGS",
-        "MFLAGS",
-        "MAKELEVEL",
-        "MAKEFILES",
-        "CARGO_MAKEFLAGS",
-        "NO_COLOR",
-        "VIRTUAL_ENV",
-        "GITHUB_ACTIONS",
-    ];
-    ["TB_", "GLUDD_", "PYTEST_", "COV_"].iter().any(|p| key.starts_with(p)) || exact.contains(&key.as_ref())
-}
+/// What commands are handed of the environment of the tests: where things are. What else there may be (a shell's name, a
+/// locale, a CI system's marks, a make's flags, settings of Python and pytest) differs from machine to machine and
+/// changes what tools, pytest or make do. By `TB_TEST_RUN` whoever started all tests finds what they left.
+const HANDED_ON: [&str; 8] = [
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "LLVM_PROFILE_FILE",
+    "TB_TEST_RUN",
+];
 
-/// Takes out of a command's environment what would disturb it; `TB_TEST_RUN` stays, by which whoever
-/// started all tests finds what they left.
+/// Gives a command the environment of all commands.
 pub(crate) fn clean(command: &mut Command) {
-    for (key, _) in std::env::vars_os() {
-        if disturbs(&key) && key != "TB_TEST_RUN" {
-            command.env_remove(key);
-        }
-    }
+    command.env_clear().envs(HANDED_ON.iter().filter_map(|key| Some((key, std::env::var_os(key)?))));
 }
 
 /// The directory of the built binaries: `TB_TEST_BIN_DIR`, else the one that the running test was built in.

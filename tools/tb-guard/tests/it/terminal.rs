@@ -1,22 +1,6 @@
 //! A terminal: what its keys do reaches the command once, and stops no guard.
 
-use std::fs::File;
-use std::io::Write;
-use tb_tests::{Running, Scene, until};
-
-/// Runs a script on a terminal of its own, whose keys are in the file.
-fn on_terminal(scene: &Scene, script: &str) -> (Running, File) {
-    scene.file("script.sh", script);
-    let running = scene.sh("mkfifo keys && exec script -qec 'sh script.sh' /dev/null <keys").spawn();
-    // For reading too: then this does not wait for the other end.
-    let keys = until("the terminal's keys are there", || {
-        File::options().read(true).write(true).open(scene.path("keys")).ok().filter(|f| {
-            use std::os::unix::fs::FileTypeExt;
-            f.metadata().is_ok_and(|m| m.file_type().is_fifo())
-        })
-    });
-    (running, keys)
-}
+use tb_tests::{Scene, until};
 
 const NOTING: &str = "trap 'echo int >>got' INT; trap 'echo quit >>got' QUIT; trap 'exit 7' USR1; \
     echo >ready; while test ! -e go; do sleep 0.05; done; exit 9";
@@ -27,9 +11,9 @@ fn ctrl_c_reaches_the_command_exactly_once() {
         let scene = Scene::new();
         scene.file("noting", NOTING);
         let script = format!("exec tb-guard --grace 30 {options} sh noting");
-        let (running, mut keys) = on_terminal(&scene, &script);
+        let mut running = scene.terminal(&script).keys().spawn();
         until("the command listens", || scene.path("ready").exists().then_some(()));
-        keys.write_all(b"\x03").expect("a key");
+        running.press(b"\x03");
         until("the command has it", || (!scene.read("got").is_empty()).then_some(()));
         scene.file("go", "");
         running.wait().expect(9);
@@ -42,9 +26,9 @@ fn ctrl_c_ends_what_does_not_handle_it_with_130() {
     for name in ["tb-guard", "./timeout"] {
         let scene = Scene::new();
         crate::timeout(&scene, "--version").run().ok();
-        let (running, mut keys) = on_terminal(&scene, &format!("exec {name} 60 tb-fixture role r hold"));
+        let mut running = scene.terminal(&format!("exec {name} 60 tb-fixture role r hold")).keys().spawn();
         scene.await_birth("r");
-        keys.write_all(b"\x03").expect("a key");
+        running.press(b"\x03");
         running.wait().expect(130);
         scene.assert_quiet();
     }
@@ -59,9 +43,9 @@ fn ctrl_c_reaches_pytest_exactly_once() {
         def test_long():\n    open('ready', 'w').close()\n    time.sleep(1000)\n";
     scene.pytest_project(&[("test_long.py", test)]);
     let script = format!("exec tb-guard --grace 30 60 {} -m pytest -v", tb_tests::python().display());
-    let (running, mut keys) = on_terminal(&scene, &script);
+    let mut running = scene.terminal(&script).keys().spawn();
     until("the test runs", || scene.path("ready").exists().then_some(()));
-    keys.write_all(b"\x03").expect("a key");
+    running.press(b"\x03");
     let out = running.wait();
     assert!(scene.path("torn-down").exists(), "{out}");
     // pytest's own code for an interrupted run.
@@ -75,8 +59,7 @@ fn reading_the_terminal_in_the_background_stops_the_command_and_never_the_guard(
     // From a script both are in the background: the command is stopped by the terminal until its time is up.
     let script = "./timeout 1 sh -c 'read x </dev/tty'; echo \"said $?\"; \
         stty tostop; tb-guard -v 1 sh -c 'echo x >/dev/tty'; echo \"said $?\"";
-    let (running, _keys) = on_terminal(&scene, script);
-    let out = running.wait().ok();
+    let out = scene.terminal(script).keys().run().ok();
     assert_eq!(out.stdout.matches("said 124").count(), 2, "{out}");
     assert!(out.stdout.contains("it stood still (state T)"), "{out}");
     scene.assert_quiet();

@@ -3,10 +3,9 @@
 use crate::written::{header, log};
 use tb_tests::Scene;
 
-/// Runs a command line on a terminal of its own, if there is script(1).
-fn on_terminal(scene: &Scene, line: &str) -> Option<String> {
-    let there = std::process::Command::new("script").arg("--version").output().is_ok();
-    there.then(|| scene.cmd("script").args(["-qec", line, "/dev/null"]).env("TERM", "xterm").run().stdout)
+/// Runs a command line on a terminal of its own.
+fn on_terminal(scene: &Scene, line: &str) -> String {
+    scene.terminal(line).env("TERM", "xterm").run().stdout
 }
 
 fn scene() -> Scene {
@@ -22,12 +21,12 @@ fn scene() -> Scene {
 #[test]
 fn control_characters_are_visible_on_a_terminal() {
     let scene = scene();
-    let Some(shown) = on_terminal(&scene, "tb-status --color never x") else { return };
+    let shown = on_terminal(&scene, "tb-status --color never x");
     assert!(shown.contains("^[[31mred^[[0m^G<U+0085>\ttab"), "{shown:?}");
     assert!(!shown.contains('\x1b') && !shown.contains('\x07'), "{shown:?}");
-    let list = on_terminal(&scene, "tb-status --color never").unwrap_or_default();
+    let list = on_terminal(&scene, "tb-status --color never");
     assert!(list.contains("e^[[2Jvil^J") && !list.contains('\x1b'), "{list:?}");
-    let said = on_terminal(&scene, "tb-status --color never nobody").unwrap_or_default();
+    let said = on_terminal(&scene, "tb-status --color never nobody");
     assert!(!said.contains('\x1b'), "{said:?}");
 }
 
@@ -41,7 +40,7 @@ fn messages_do_not_drive_a_terminal_either() {
     // It is not known to be that run: the refusal shows its command line.
     let plain = scene.tool("tb-kill").arg("x").run().expect(7);
     assert!(plain.stderr.contains("\x1b[2Jevil"), "unchanged in a pipe: {plain}");
-    let Some(shown) = on_terminal(&scene, "tb-kill x") else { return };
+    let shown = on_terminal(&scene, "tb-kill x");
     assert!(shown.contains("^[[2Jevil") && !shown.contains('\x1b'), "{shown:?}");
 }
 
@@ -65,8 +64,8 @@ fn colour_is_for_terminals_and_for_those_who_ask() {
         "a flag beats the variable"
     );
     scene.tool("tb-status").args(["--color", "perhaps"]).run().expect(2).complains("--color");
-    let Some(coloured) = on_terminal(&scene, "tb-status -n 0 x") else { return };
+    let coloured = on_terminal(&scene, "tb-status -n 0 x");
     assert!(coloured.contains("\x1b[32mFINISHED (PASS)\x1b[0m"), "{coloured:?}");
-    let none = on_terminal(&scene, "NO_COLOR=1 tb-status -n 0 x").unwrap_or_default();
+    let none = on_terminal(&scene, "NO_COLOR=1 tb-status -n 0 x");
     assert!(none.contains("FINISHED (PASS)") && !none.contains('\x1b'), "{none:?}");
 }

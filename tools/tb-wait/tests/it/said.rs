@@ -36,7 +36,7 @@ fn a_terminal_shows_bars_in_place_of_heartbeat_lines() {
             "echo 'tests/test_a.py::test_a PASSED    [ 45%]'; while [ ! -e go ]; do sleep 0.01; done";
         scene.tool("tb-launch").args(["--name", "x", "--", "sh", "-c", script]).run().ok();
         let command = "tb-wait --color never --heartbeat 20ms x; echo code $?";
-        let waiter = scene.sh(&format!("exec script -qec '{command}' /dev/null")).env("TERM", term).spawn();
+        let waiter = scene.terminal(command).env("TERM", term).spawn();
         let shown = waiter.until_stdout("x: RUNNING (test 45%)");
         assert_eq!(shown.contains("==>"), bar, "{shown:?}");
         scene.file("go", "");
