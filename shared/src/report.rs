@@ -136,11 +136,17 @@ impl Report {
             ..Extra::default()
         };
 
+        // How far a job is, its last line says; one that is over has none to tell, and a list of many is long.
+        let lines = depth.lines.max(usize::from(running));
         let tail = match &job.log {
-            Some(log) => tail(log, depth.lines.max(1)).map_err(|e| {
-                Failure::cannot(format!("read {}", dir.path_of(&log.name.file()).display()), e)
-            })?,
-            None => crate::log::Tail::default(),
+            Some(log) if lines > 0 => match tail(log, lines) {
+                // Removed since it was listed.
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => crate::log::Tail::default(),
+                read => read.map_err(|e| {
+                    Failure::cannot(format!("read {}", dir.path_of(&log.name.file()).display()), e)
+                })?,
+            },
+            _ => crate::log::Tail::default(),
         };
         let progress =
             if running { crate::progress::progress(&tail.bytes) } else { crate::pytest::Progress::default() };
@@ -181,7 +187,7 @@ impl Report {
         }
 
         let usual = if running || depth.processes { crate::usual::usual_seconds(dir, job) } else { None };
-        let dropped_lines = job.log.as_ref().and_then(|l| l.extent().ok()).map(|extent| extent.lines_gone());
+        let dropped_lines = job.log.as_ref().and_then(|l| l.lines_gone().ok());
         let elapsed = match footer {
             Some(footer) => footer.elapsed_seconds,
             None if running => started.map(|t| Timestamp::now().duration_since(t).as_secs_f64().max(0.0)),

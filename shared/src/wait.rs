@@ -10,7 +10,7 @@ use crate::term::{Code, Context, Failure, Out, Result, human_duration, say, say_
 use jiff::{Timestamp, tz::TimeZone};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// How often a job is looked at whose end no descriptor here announces: one of another namespace or machine.
@@ -18,6 +18,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How long the monitor's own end is waited for, which follows the record: a descriptor that watches files is not free,
 /// since the kernel takes some 10 ms to take it away.
 const MOMENT: Duration = Duration::from_millis(25);
+/// How many descriptors a wait leaves for the files of the jobs that it looks at.
+const SPARE: u64 = 12;
 
 /// What a wait is to do.
 pub struct Wait<'a> {
@@ -187,7 +189,8 @@ impl Wait<'_> {
             let had = job.handles.len();
             job.handles.clear();
             for ident in announcers(&found) {
-                job.handles.extend(Handle::open(ident).ok().flatten().filter(|h| !h.has_ended()));
+                let handle = Handle::open(ident).ok().flatten();
+                job.handles.extend(handle.filter(|h| !h.has_ended() && spares_enough(h)));
             }
             *again |= before == 0 && !job.handles.is_empty();
             let leader_lives =
@@ -275,6 +278,15 @@ pub(crate) fn announcers(job: &Job) -> Vec<Ident> {
         idents.extend(crate::process::read_stat(pid).map(|s| Ident { pid, start: s.start }));
     }
     idents
+}
+
+/// Whether enough descriptors are left to read jobs with, once this one is kept: who waits for many jobs at once may
+/// have fewer than one for each of their processes. A job without a handle is watched by its log.
+fn spares_enough(handle: &Handle) -> bool {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    // The kernel gives the lowest number that is free.
+    let number = u64::try_from(handle.fd().as_raw_fd()).unwrap_or(0);
+    limit.is_none_or(|limit| number + SPARE < limit)
 }
 
 /// Has the kernel say when a job's log or its directory changes.

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where jobs live when nobody says otherwise.
 const DEFAULT: &str = ".gate-logs";
@@ -16,7 +17,8 @@ const DEFAULT: &str = ".gate-logs";
 /// An open run directory.
 #[derive(Debug)]
 pub struct RunDir {
-    fd: OwnedFd,
+    /// Shared with the logs that were closed: each is found again in the same directory.
+    fd: Arc<OwnedFd>,
     path: PathBuf,
 }
 
@@ -54,7 +56,7 @@ impl RunDir {
     pub fn open(path: &Path) -> Result<Option<RunDir>> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         match fs::open(path, flags, Mode::empty()) {
-            Ok(fd) => Ok(Some(RunDir { fd, path: path.to_owned() })),
+            Ok(fd) => Ok(Some(RunDir { fd: Arc::new(fd), path: path.to_owned() })),
             Err(Errno::NOENT) => Ok(None),
             Err(e) => Err(Failure::cannot(format!("open the run directory {}", path.display()), io(e))),
         }
@@ -83,7 +85,7 @@ impl RunDir {
         let dir = RunDir::open(path)?.ok_or_else(|| failure(io(Errno::NOENT)))?;
         if made {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-            let file = fs::openat(&dir.fd, ".gitignore", flags, Mode::RUSR | Mode::WUSR);
+            let file = fs::openat(&*dir.fd, ".gitignore", flags, Mode::RUSR | Mode::WUSR);
             let written = file.map_err(io).and_then(|fd| File::from(fd).write_all(b"*\n"));
             written.map_err(|e| {
                 // Whoever has put something in meanwhile keeps the directory: it is not empty then.
@@ -100,7 +102,12 @@ impl RunDir {
     /// # Errors
     /// As dup(2).
     pub fn duplicate(&self) -> std::io::Result<RunDir> {
-        Ok(RunDir { fd: self.fd.try_clone()?, path: self.path.clone() })
+        Ok(RunDir { fd: Arc::new(self.fd.try_clone()?), path: self.path.clone() })
+    }
+
+    /// The same directory through the same descriptor.
+    pub(super) fn shared(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.fd)
     }
 
     /// The descriptor.
@@ -134,7 +141,7 @@ impl RunDir {
     pub fn open_file(&self, file: &str, flags: OFlags) -> Result<Option<(File, Stat)>> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let doing = || format!("open {}", self.path_of(file).display());
-        let fd = match fs::openat(&self.fd, file, flags, Mode::RUSR | Mode::WUSR) {
+        let fd = match fs::openat(&*self.fd, file, flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP) => {
@@ -170,12 +177,12 @@ impl RunDir {
         let flags =
             flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
         let mode = if shared { Mode::from_raw_mode(0o666) } else { Mode::RUSR | Mode::WUSR };
-        Ok(File::from(fs::openat(&self.fd, file, flags, mode)?))
+        Ok(File::from(fs::openat(&*self.fd, file, flags, mode)?))
     }
 
     /// What the path names now: device and inode, `None` where there is nothing.
     pub fn stat(&self, file: &str) -> Option<Stat> {
-        fs::statat(&self.fd, file, AtFlags::SYMLINK_NOFOLLOW).ok()
+        fs::statat(&*self.fd, file, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
     /// Removes a file; one that is not there is no error.
@@ -183,7 +190,7 @@ impl RunDir {
     /// # Errors
     /// As unlinkat(2).
     pub fn remove(&self, file: &str) -> std::io::Result<()> {
-        match fs::unlinkat(&self.fd, file, AtFlags::empty()) {
+        match fs::unlinkat(&*self.fd, file, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(e) => Err(e.into()),
         }
@@ -195,11 +202,11 @@ impl RunDir {
     /// As renameat2(2).
     pub fn rename(&self, from: &str, to: &str, replace: bool) -> std::io::Result<()> {
         let flags = if replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
-        match fs::renameat_with(&self.fd, from, &self.fd, to, flags) {
+        match fs::renameat_with(&*self.fd, from, &*self.fd, to, flags) {
             // A file system without RENAME_NOREPLACE (NFS): a hard link never replaces either.
             Err(Errno::INVAL | Errno::NOSYS) if !replace => {
-                fs::linkat(&self.fd, from, &self.fd, to, AtFlags::empty())?;
-                Ok(fs::unlinkat(&self.fd, from, AtFlags::empty())?)
+                fs::linkat(&*self.fd, from, &*self.fd, to, AtFlags::empty())?;
+                Ok(fs::unlinkat(&*self.fd, from, AtFlags::empty())?)
             }
             other => Ok(other?),
         }
@@ -212,7 +219,7 @@ impl RunDir {
     pub fn entries(&self) -> Result<Vec<DirEntry>> {
         let doing = || format!("read the run directory {}", self.path.display());
         let mut entries = Vec::new();
-        let listing = fs::Dir::read_from(&self.fd).map_err(|e| Failure::cannot(doing(), io(e)))?;
+        let listing = fs::Dir::read_from(&*self.fd).map_err(|e| Failure::cannot(doing(), io(e)))?;
         for entry in listing {
             let entry = entry.map_err(|e| Failure::cannot(doing(), io(e)))?;
             let Ok(name) = entry.file_name().to_str() else { continue };

@@ -7,11 +7,14 @@ use super::{Name, RunDir};
 use crate::process::FileRef;
 use crate::term::{Failure, Result};
 use memchr::memmem;
-use rustix::fs::{OFlags, Stat};
+use rustix::fs::{Mode, OFlags, Stat};
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
+use std::ops::Deref;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// Device, inode, owner, size and age of an open file.
@@ -151,10 +154,9 @@ pub fn read_pid_file(dir: &RunDir, stem: &Stem) -> Result<Option<PidFile>> {
     Ok(Some(PidFile { stem: stem.clone(), content, held: probed == Probe::Held, id }))
 }
 
-/// How far back a footer is searched, in bytes.
-const FOOTER_WINDOW: u64 = 1 << 20;
-/// What nearly every footer fits into, with its header: the first, cheap look.
-const FIRST_LOOK: u64 = 8 << 10;
+/// How far back a footer is searched, in bytes: the first, cheap look is what nearly every footer fits into, with its
+/// header.
+const FOOTER_LOOKS: [u64; 3] = [4 << 10, 64 << 10, 1 << 20];
 /// How far back a headerless log's marker is searched, in bytes.
 const MARKER_WINDOW: u64 = 64 << 10;
 /// How much is read in search of the header's end: it has at most 16 KiB, but one that makes room for drops is filled
@@ -178,13 +180,40 @@ pub struct LogEnd {
     pub summary: Option<TerminalMarker>,
 }
 
+/// How a log is read on.
+#[derive(Debug)]
+enum Access {
+    Open(File),
+    /// In this directory, under its name.
+    Closed(Arc<OwnedFd>),
+}
+
+/// A log's open file, for more reading.
+#[derive(Debug)]
+pub enum Opened<'a> {
+    /// It was open all the time.
+    Kept(&'a File),
+    /// It was opened again.
+    Again(File),
+}
+
+impl Deref for Opened<'_> {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        match self {
+            Opened::Kept(file) => file,
+            Opened::Again(file) => file,
+        }
+    }
+}
+
 /// A log as it was found.
 #[derive(Debug)]
 pub struct LogFile {
     /// Its name.
     pub name: LogName,
-    /// The open file, for more reading.
-    pub file: File,
+    access: Access,
     /// The file itself.
     pub id: FileId,
     /// Whether a supervisor holds its lock.
@@ -209,7 +238,7 @@ pub fn read_log(dir: &RunDir, name: &LogName) -> Result<Option<LogFile>> {
         let (header, header_len) = read_header(&file)?;
         let mut log = LogFile {
             name: name.clone(),
-            file,
+            access: Access::Open(file),
             id,
             held: probed == Probe::Held,
             links: stat.st_nlink,
@@ -227,14 +256,13 @@ fn read_header(file: &File) -> std::io::Result<(Option<Header>, u64)> {
     let mut bytes = Vec::new();
     let mut end = None;
     for look in HEADER_LOOKS {
-        bytes.resize(look, 0);
-        let have = file.read_at(&mut bytes, 0)?;
+        bytes = read_from(file, 0, look)?;
         // A log that begins otherwise needs no second look.
-        if !bytes[..have].starts_with(b"=== GATE LAUNCH: ") {
+        if !bytes.starts_with(b"=== GATE LAUNCH: ") {
             return Ok((None, 0));
         }
-        end = memchr::memchr(b'\n', &bytes[..have]);
-        if end.is_some() || have < look {
+        end = memchr::memchr(b'\n', &bytes);
+        if end.is_some() || bytes.len() < look {
             break;
         }
     }
@@ -245,24 +273,55 @@ fn read_header(file: &File) -> std::io::Result<(Option<Header>, u64)> {
     }
 }
 
+/// Up to `length` bytes of a file from an offset on: fewer where it ends before. Nothing is cleared before it is read
+/// into, and a signal in between starts nothing over.
+///
+/// # Errors
+/// As pread(2).
+pub(crate) fn read_from(file: &File, from: u64, length: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(length);
+    while bytes.len() < length {
+        let at = from + bytes.len() as u64;
+        match rustix::io::pread(file, rustix::buffer::spare_capacity(&mut bytes), at) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
 /// The last `window` bytes of a file of `size` bytes, and the offset at which they begin.
 fn last_bytes(file: &File, size: u64, window: u64) -> std::io::Result<(Vec<u8>, u64)> {
     let from = size.saturating_sub(window);
-    let mut bytes = vec![0; usize::try_from(size - from).unwrap_or(0)];
-    let mut have = 0;
-    while have < bytes.len() {
-        match file.read_at(&mut bytes[have..], from + have as u64) {
-            Ok(0) => break,
-            Ok(n) => have += n,
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    bytes.truncate(have);
-    Ok((bytes, from))
+    Ok((read_from(file, from, usize::try_from(size - from).unwrap_or(0))?, from))
 }
 
 impl LogFile {
+    /// The file, for more reading: still open, or, where it was closed, opened again.
+    ///
+    /// # Errors
+    /// When it cannot be opened again; not found is also what is another file by now.
+    pub fn file(&self) -> std::io::Result<Opened<'_>> {
+        let dir = match &self.access {
+            Access::Open(file) => return Ok(Opened::Kept(file)),
+            Access::Closed(dir) => dir,
+        };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = rustix::fs::openat(dir, self.name.file(), flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&file)?;
+        if (FileRef { dev: stat.st_dev, ino: stat.st_ino }) != self.id.file {
+            return Err(Errno::NOENT.into());
+        }
+        Ok(Opened::Again(file.into()))
+    }
+
+    /// The same log, closed: a descriptor for each log of a large directory would be more than a process may have.
+    pub fn closed(self, dir: &RunDir) -> LogFile {
+        LogFile { access: Access::Closed(dir.shared()), ..self }
+    }
+
     /// Where output ends: before the footer, and before the newline that it had to add.
     pub fn output_end(&self) -> u64 {
         match &self.end.footer {
@@ -277,8 +336,8 @@ impl LogFile {
     }
 
     fn read_end(&mut self) -> std::io::Result<()> {
-        for window in [FIRST_LOOK, FOOTER_WINDOW] {
-            let (bytes, from) = last_bytes(&self.file, self.id.size, window)?;
+        for window in FOOTER_LOOKS {
+            let (bytes, from) = last_bytes(&*self.file()?, self.id.size, window)?;
             self.end = self.judge_end(&bytes, from);
             if self.end.footer.is_some() || from == 0 {
                 break;
@@ -289,7 +348,7 @@ impl LogFile {
             self.header = self.end.footer.as_ref().map(|(f, _)| Box::new(f.header.clone()));
         }
         if self.header.is_none() && self.end.marker.is_none() {
-            let (bytes, _) = last_bytes(&self.file, self.id.size, MARKER_WINDOW)?;
+            let (bytes, _) = last_bytes(&*self.file()?, self.id.size, MARKER_WINDOW)?;
             self.end.summary = crate::pytest::last_summary(&bytes)
                 .map(|summary| if summary.passed() { TerminalMarker::Pass } else { TerminalMarker::Fail });
         }

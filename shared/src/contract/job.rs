@@ -10,10 +10,14 @@ use crate::process::{self, Here, Ident, Snapshot};
 use crate::supervise::{COMM, environment, is_recording};
 use crate::term::{Failure, Result};
 use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 /// How much later than its PID file was written a foreign process may have started: file times are coarse.
 const SLACK: Duration = Duration::from_secs(2);
+/// How many stems are worth a thread: it costs about what ten of them do.
+const SHARE: usize = 128;
 /// How far a file's time lags behind the clock: it is the kernel's last tick.
 const GRAIN: Duration = Duration::from_millis(20);
 
@@ -159,7 +163,7 @@ impl Job {
 /// What a run directory holds.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// Its jobs, by stem.
+    /// Its jobs, by stem, with closed logs.
     pub jobs: Vec<Job>,
     /// Files that could not be read, each named.
     pub problems: Vec<Failure>,
@@ -248,8 +252,9 @@ pub fn list(dir: &RunDir, here: &Here) -> Result<Listing> {
     }
     let mut listing = Listing::default();
     let mut by_name: BTreeMap<String, usize> = BTreeMap::new();
-    for (stem, listed) in stems {
-        match read_stem(dir, here, &stem, listed).and_then(|job| again_if_torn(dir, here, &stem, job)) {
+    let stems: Vec<(Stem, Listed)> = stems.into_iter().collect();
+    for found in read_stems(dir, here, &stems) {
+        match found {
             Ok(None) => {}
             Ok(Some(job)) => match by_name.get(&job.name) {
                 // One name under both of its stems: the newer is the job.
@@ -264,6 +269,35 @@ pub fn list(dir: &RunDir, here: &Here) -> Result<Listing> {
         }
     }
     Ok(listing)
+}
+
+/// Reads stems, in their order, side by side where there are enough of them for more than one thread. The jobs' logs are
+/// closed: there may be more of them than a process may have open.
+fn read_stems(dir: &RunDir, here: &Here, stems: &[(Stem, Listed)]) -> Vec<Result<Option<Job>>> {
+    let read = |(stem, listed): &(Stem, Listed)| {
+        let job = read_stem(dir, here, stem, listed.clone())?;
+        let job = again_if_torn(dir, here, stem, job)?;
+        Ok(job.map(|job| Job { log: job.log.map(|log| log.closed(dir)), ..job }))
+    };
+    let read_share = |share: &[(Stem, Listed)]| share.iter().map(read).collect::<Vec<_>>();
+    if stems.len() <= SHARE {
+        return read_share(stems);
+    }
+    let cpus = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        let mut shares = stems.chunks(stems.len().div_ceil(cpus).max(SHARE));
+        let ours = shares.next().unwrap_or_default();
+        let others: Vec<_> = shares
+            .map(|share| (share, thread::Builder::new().spawn_scoped(scope, move || read_share(share))))
+            .collect();
+        let mut found = read_share(ours);
+        for (share, other) in others {
+            // Where no thread could be had (RLIMIT_NPROC), its share is ours, too.
+            let read = other.ok().and_then(|other| other.join().ok());
+            found.extend(read.unwrap_or_else(|| read_share(share)));
+        }
+        found
+    })
 }
 
 fn is_newer_than(job: &Job, other: &Job) -> bool {
@@ -361,20 +395,20 @@ fn facts(here: &Here, pid_file: Option<&PidFile>, log: Option<&LogFile>, foreign
     let header = log.and_then(|l| l.header.as_deref());
     let place = header.map(|h| place(h, here));
     let headerless = log.filter(|l| l.header.is_none());
+    let footer = log
+        .filter(|l| !(l.held && place == Some(Place::Here) && l.header.as_deref().is_some_and(is_unrecorded)))
+        .and_then(|l| l.end.footer.as_ref())
+        .map(|(f, _)| f.outcome);
     Facts {
         pid_file: pid_file.is_some(),
         pid_held: pid_file.is_some_and(|p| p.held),
         log: log.is_some(),
         log_held: log.is_some_and(|l| l.held),
         header: place,
-        leader_lives: place == Some(Place::Here)
+        leader_lives: footer.is_none()
+            && place == Some(Place::Here)
             && header.is_some_and(|h| Ident { pid: h.pid, start: h.start }.is_alive()),
-        footer: log
-            .filter(|l| {
-                !(l.held && place == Some(Place::Here) && l.header.as_deref().is_some_and(is_unrecorded))
-            })
-            .and_then(|l| l.end.footer.as_ref())
-            .map(|(f, _)| f.outcome),
+        footer,
         foreign,
         marker: headerless.and_then(|l| l.end.marker),
         summary: headerless.and_then(|l| l.end.summary),

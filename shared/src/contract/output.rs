@@ -51,21 +51,24 @@ impl LogFile {
     /// When the log cannot be read.
     pub fn extent(&self) -> io::Result<Extent> {
         const LAUNCH: &[u8] = b"=== GATE LAUNCH: ";
+        if self.header_len == 0 {
+            return Ok(Extent::default());
+        }
+        let file = self.file()?;
         let mut first = [0; LAUNCH.len()];
-        if self.header_len == 0 || self.file.read_at(&mut first, 0)? < first.len() || first != *LAUNCH {
+        if file.read_at(&mut first, 0)? < first.len() || first != *LAUNCH {
             return Ok(Extent::default());
         }
         let without = Extent { start: self.header_len, dropped: None };
-        let start = self.header_len + Dropped::LEN as u64;
-        // A header that makes room for drops ends, with its line, at a block; an output that begins like it does not.
-        if !start.is_multiple_of(512) {
+        if !self.makes_room() {
             return Ok(without);
         }
+        let start = self.header_len + Dropped::LEN as u64;
         let mut before = [0; Dropped::LEN];
         // The line is written over in place: two equal looks are no torn one.
         for _ in 0..1000 {
             let mut line = [0; Dropped::LEN];
-            if self.file.read_at(&mut line, self.header_len)? < line.len() {
+            if file.read_at(&mut line, self.header_len)? < line.len() {
                 break;
             }
             if line == before {
@@ -78,6 +81,19 @@ impl LogFile {
             before = line;
         }
         Ok(without)
+    }
+
+    /// Whether the header can make room for drops: then it ends, with their line, at a block.
+    fn makes_room(&self) -> bool {
+        self.header_len > 0 && (self.header_len + Dropped::LEN as u64).is_multiple_of(512)
+    }
+
+    /// How many lines were dropped so far; of a log that drops none this costs nothing.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn lines_gone(&self) -> io::Result<u64> {
+        if self.makes_room() { Ok(self.extent()?.lines_gone()) } else { Ok(0) }
     }
 
     /// What a line (without its newline) of the output's range is. `late` says that it comes after the footer.

@@ -40,7 +40,7 @@ pub struct Facts {
     pub log_held: bool,
     /// The log has a header (or the footer's copy of one), and this is where it points.
     pub header: Option<Place>,
-    /// The leader lives under the header's whole identity.
+    /// The leader lives under the header's whole identity; not asked where a footer tells.
     pub leader_lives: bool,
     /// The footer's outcome.
     pub footer: Option<Outcome>,

@@ -11,7 +11,7 @@ use std::io;
 /// When the log cannot be read.
 pub fn last_lines(log: &LogFile, n: usize) -> io::Result<u64> {
     let first = log.extent()?.kept_from();
-    let size = log.file.metadata()?.len();
+    let size = log.file()?.metadata()?.len();
     if n == 0 {
         return Ok(size);
     }

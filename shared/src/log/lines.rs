@@ -38,9 +38,10 @@ impl Mark {
 
 /// Reads until the buffer is full or the file ends; says how much there was.
 pub(super) fn read_full(log: &LogFile, buffer: &mut [u8], from: u64) -> io::Result<usize> {
+    let file = log.file()?;
     let mut have = 0;
     while have < buffer.len() {
-        match log.file.read_at(&mut buffer[have..], from + have as u64) {
+        match file.read_at(&mut buffer[have..], from + have as u64) {
             Ok(0) => break,
             Ok(n) => have += n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

@@ -89,7 +89,7 @@ pub fn next_claim(
 ) -> io::Result<Claim> {
     loop {
         let extent = log.extent()?;
-        let size = log.file.metadata()?.len();
+        let size = log.file()?.metadata()?.len();
         let same = match before {
             Some(p) => is_same(log, p, extent.start, extent.kept_from(), size)?,
             None => false,
@@ -199,9 +199,10 @@ fn whole_lines(
     let known = searched.from == from && searched.to <= size;
     let mut at = if known { searched.to.max(from) } else { from };
     let mut buffer = vec![0; CHUNK.min(usize::try_from(size.saturating_sub(at)).unwrap_or(CHUNK))];
+    let file = log.file()?;
     while at < size {
         let want = usize::try_from(size - at).unwrap_or(usize::MAX).min(buffer.len());
-        let have = log.file.read_at(&mut buffer[..want], at)?;
+        let have = file.read_at(&mut buffer[..want], at)?;
         if have == 0 {
             break;
         }
@@ -226,7 +227,7 @@ fn is_torn_record(log: &LogFile, begin: u64, end: u64) -> io::Result<bool> {
     const RECORD: &[u8] = b"=== GATE";
     let mut first = [0; RECORD.len()];
     let want = usize::try_from(end - begin).unwrap_or(usize::MAX).min(first.len());
-    let have = log.file.read_at(&mut first[..want], begin)?;
+    let have = log.file()?.read_at(&mut first[..want], begin)?;
     Ok(have > 0 && first[..have] == RECORD[..have])
 }
 

@@ -1,9 +1,7 @@
 //! The last lines of a log, read from its end, whatever its size.
 
-use crate::contract::{Line, LogFile, line_kind};
-use std::fs::File;
+use crate::contract::{Line, LogFile, line_kind, read_from};
 use std::io;
-use std::os::unix::fs::FileExt;
 
 /// How far back the last lines are looked for, in bytes: one endless line must not cost its length.
 const WINDOW: u64 = 1 << 20;
@@ -27,33 +25,18 @@ pub struct Tail {
 /// # Errors
 /// When the log cannot be read.
 pub fn tail(log: &LogFile, n: usize) -> io::Result<Tail> {
+    let file = log.file()?;
     let (from, to) = (log.extent()?.kept_from(), log.output_end());
     let mut window = FIRST_LOOK.max((n as u64).saturating_mul(128)).min(WINDOW);
     loop {
         let begin = to.saturating_sub(window).max(from.min(to));
-        let bytes = read_between(&log.file, begin, to)?;
+        let bytes = read_from(&file, begin, usize::try_from(to - begin).unwrap_or(0))?;
         let lines = lines_of(&bytes, n, begin > from);
         if lines.len() >= n || begin <= from || window >= WINDOW {
             return Ok(Tail { lines, bytes });
         }
         window = (window * 8).min(WINDOW);
     }
-}
-
-fn read_between(file: &File, from: u64, to: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(0)];
-    let mut have = 0;
-    while have < bytes.len() {
-        match file.read_at(&mut bytes[have..], from + have as u64) {
-            // The log was cut meanwhile.
-            Ok(0) => break,
-            Ok(n) => have += n,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    bytes.truncate(have);
-    Ok(bytes)
 }
 
 /// The last `n` lines of these bytes; `cut` says that the first of them may be the end of a longer line.

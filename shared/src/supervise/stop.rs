@@ -453,9 +453,9 @@ impl Stop<'_> {
             by: self.by.to_owned(),
             reason: Reason::Kill,
         });
-        if let (Some((log, _)), Some(stopping)) = (&log, &announce) {
-            let line = [if ends_in_newline(&log.file) { &b""[..] } else { b"\n" }, &stopping.line()].concat();
-            let _ = (&log.file).write_all(&line);
+        if let (Some((_, file)), Some(stopping)) = (&log, &announce) {
+            let line = [if ends_in_newline(file) { &b""[..] } else { b"\n" }, &stopping.line()].concat();
+            let _ = (&*file).write_all(&line);
         }
         let mut hard = false;
         let grace_over = Instant::now() + self.grace;
@@ -518,7 +518,7 @@ impl Stop<'_> {
         let named = survivors.iter().map(|s| format!("{} {}: {}", s.pid, s.command, s.why)).collect();
         let signal = crate::sys::signal_name(if hard { libc::SIGKILL } else { self.signal });
         if let (Some((log, guard)), Some(header)) = (log, self.job.header()) {
-            write_footer(&log, header, survivors, &signal)?;
+            write_footer(&log, &guard, header, survivors, &signal)?;
             drop(guard);
         }
         if !left.is_empty() {
@@ -554,7 +554,7 @@ impl Stop<'_> {
         while Instant::now() < patience {
             match file.try_lock() {
                 Ok(()) => {
-                    let Some(mut current) = contract::read_log(self.dir, &log.name)? else {
+                    let Some(current) = contract::read_log(self.dir, &log.name)? else {
                         return Ok(Locked::NoLog);
                     };
                     if current.end.footer.is_some() {
@@ -565,7 +565,6 @@ impl Stop<'_> {
                         }
                         return Ok(Locked::NoLog);
                     }
-                    current.file = file.try_clone().map_err(|e| Failure::cannot("lock the log", e))?;
                     return Ok(Locked::Mine(Box::new((current, file))));
                 }
                 // A reader's probe holds a shared lock for an instant; another tb-kill holds it until it is done.
@@ -602,6 +601,7 @@ fn ends_in_newline(file: &std::fs::File) -> bool {
 
 fn write_footer(
     log: &LogFile,
+    mut file: &std::fs::File,
     header: &contract::Header,
     survivors: Vec<contract::Leftover>,
     signal: &str,
@@ -630,8 +630,8 @@ fn write_footer(
         stopped_with: Some(signal.to_owned()),
         header: header.clone(),
     };
-    footer.added_newline = !ends_in_newline(&log.file);
-    (&log.file).write_all(&footer.lines()).map_err(|e| Failure::cannot("write the log's footer", e))
+    footer.added_newline = !ends_in_newline(file);
+    file.write_all(&footer.lines()).map_err(|e| Failure::cannot("write the log's footer", e))
 }
 
 /// A run that somebody else started and whose PID file was honoured: its tree is found by its own session, group

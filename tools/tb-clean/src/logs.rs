@@ -29,7 +29,7 @@ pub(crate) fn remove(
     for entry in dir.entries()? {
         let DirEntry::Log(log) = entry else { continue };
         match read_log(dir, &log) {
-            Ok(found) => runs.extend(found.and_then(|found| of_log(&context.here, found))),
+            Ok(found) => runs.extend(found.and_then(|log| of_log(&context.here, log.closed(dir)))),
             Err(failure) => tell(failure),
         }
     }

@@ -54,7 +54,7 @@ pub fn read<W: Write>(
     mut end: impl FnMut(&mut Printer<W>) -> Result<()>,
 ) -> Result<bool> {
     // A job that writes as fast as this reads must not keep it for ever.
-    let limit = log.file.metadata().map_err(|e| cannot(dir, log, e))?.len();
+    let limit = log.file().and_then(|file| file.metadata()).map_err(|e| cannot(dir, log, e))?.len();
     let batch = if extent.whole { u64::MAX } else { BATCH };
     let ask = Ask { over: extent.over, limit, batch };
     let mut saw_footer = false;

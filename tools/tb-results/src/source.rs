@@ -104,7 +104,7 @@ fn job(name: &OsStr, scope: &ScopeArgs) -> Result<Option<Source>> {
     };
     let path = context.path.join(log.name.file());
     let unreadable = |e: io::Error| Failure::cannot(format!("read {}", path.display()), cause(&e));
-    let mut bytes = log.file.try_clone().map_err(unreadable)?;
+    let mut bytes = log.file().and_then(|file| file.try_clone()).map_err(unreadable)?;
     if let Some(dropped) = log.extent().map_err(unreadable)?.dropped {
         // The oldest output was given back to the disk: what is there now is no output.
         bytes.seek(SeekFrom::Start(dropped.until)).map_err(unreadable)?;

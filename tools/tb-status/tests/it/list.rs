@@ -226,3 +226,27 @@ fn a_file_in_the_run_directorys_place_is_named() {
         assert!(out.stderr.contains(".gate-logs: Not a directory"), "{out}");
     }
 }
+
+#[test]
+fn more_jobs_than_a_process_may_have_files_open_or_threads_are_listed() {
+    let scene = Scene::nobody();
+    let many: Vec<String> = (0..300).map(|n| format!("job-{n:03}")).collect();
+    for name in &many {
+        let header = header(name);
+        let line = format!("output of {name}\n");
+        log(&scene, name, &[&header.line(), line.as_bytes(), &footer(&header, Outcome::Passed).lines()]);
+    }
+    let few = |tool: &str| scene.tool(tool).through(["limit", "nofile", "24", "limit", "nproc", "1"]);
+    let out = few("tb-status").arg("--names").run().ok();
+    assert_eq!(out.stdout.lines().collect::<Vec<_>>(), many, "{out}");
+    assert!(out.stderr.is_empty(), "{out}");
+    let objects = few("tb-status").arg("--json").run().ok().json();
+    for (object, name) in objects.iter().zip(&many) {
+        let lines = object["last_log_lines"].as_array().expect("lines");
+        assert_eq!((lines.len(), &lines[0]), (1, &format!("output of {name}").into()), "{object}");
+    }
+    assert_eq!(objects.len(), many.len());
+    few("tb-kill").arg("--all").run().ok();
+    few("tb-clean").args(["--logs", "--keep", "0"]).run().ok();
+    assert_eq!(few("tb-status").args(["--names", "--all"]).run().ok().stdout.lines().count(), many.len());
+}

@@ -171,3 +171,19 @@ fn a_killed_job_ends_the_wait_with_its_verdict() {
     scene.tool("tb-kill").arg("x").run().ok();
     waiter.wait().expect(1).says("x: FINISHED (FAIL)").says("killed");
 }
+
+#[test]
+fn more_processes_than_there_are_descriptors_are_waited_for() {
+    let scene = Scene::new();
+    let names: Vec<String> = (0..10).map(|n| format!("job-{n}")).collect();
+    for name in &names {
+        scene.launch(name, "await go exit 0");
+    }
+    let few = ["limit", "nofile", "24"];
+    scene.tool("tb-wait").args(["--timeout", "0"]).args(&names).through(few).run().expect(124);
+    let waiter = scene.tool("tb-wait").args(["--heartbeat", "20ms"]).args(&names).through(few).spawn();
+    waiter.until_stderr("job-9: RUNNING");
+    scene.file("go", "");
+    let out = waiter.wait().ok();
+    assert!(names.iter().all(|name| out.stdout.contains(&format!("{name}: FINISHED (PASS)"))), "{out}");
+}
