@@ -53,6 +53,19 @@ fn ctrl_c_reaches_pytest_exactly_once() {
 }
 
 #[test]
+fn ctrl_c_in_make_reaches_a_recipe_with_f_and_ends_its_tree() {
+    let scene = Scene::new();
+    let recipe = "tb-guard -f 60 tb-fixture role r spawn-setsid [ role away hold ] hold";
+    scene.file("Makefile", format!("check:\n\t{recipe}\n"));
+    let mut running = scene.terminal("exec make check").keys().spawn();
+    scene.await_birth("r");
+    scene.await_birth("away");
+    running.press(b"\x03");
+    running.wait().expect(130).says("Interrupt");
+    scene.assert_quiet();
+}
+
+#[test]
 fn reading_the_terminal_in_the_background_stops_the_command_and_never_the_guard() {
     let scene = Scene::new();
     crate::timeout(&scene, "--version").run().ok();
