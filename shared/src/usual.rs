@@ -17,10 +17,11 @@ pub fn usual_seconds(dir: &RunDir, job: &Job) -> Option<f64> {
     let this = job.log.as_ref().map(|l| &l.name)?;
     let earlier = job.logs.iter().filter(|l| l.order() < this.order()).take(LOGS);
     let took = |log: LogFile| {
+        let same = log.header.is_some_and(|header| header.name == job.name);
         let (footer, _) = log.end.footer?;
         let by_itself = footer.reason == Some(Reason::Exit) && footer.signal.is_none();
         let finished = matches!(footer.outcome, Outcome::Passed | Outcome::Failed);
-        (by_itself && finished && footer.header.name == job.name).then_some(footer.elapsed_seconds?)
+        (by_itself && finished && same).then_some(footer.elapsed_seconds?)
     };
     // An earlier log that cannot be read tells nothing about this job.
     median(earlier.filter_map(|name| took(read_log(dir, name).ok()??)).take(RUNS).collect())

@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, LazyLock};
@@ -152,7 +152,7 @@ impl Scene {
     /// else's business, copies of them.
     pub(crate) fn open_bin(&self) -> &Path {
         self.open_bin.get_or_init(|| {
-            if open_to_all(&self.bin) {
+            if open_to_all(&self.bin.join("tb-fixture")) {
                 return self.bin.clone();
             }
             let open = self.base.path().join("bin");
@@ -453,22 +453,28 @@ fn path_with(dir: &Path) -> OsString {
         .expect("no colon in the directory of the tools")
 }
 
-/// Whether everyone may execute what is in this directory.
-fn open_to_all(dir: &Path) -> bool {
-    dir.ancestors().all(|d| fs::metadata(d).is_ok_and(|m| m.permissions().mode() & 0o001 != 0))
+/// Whether everyone may execute this file.
+fn open_to_all(file: &Path) -> bool {
+    file.ancestors().all(|d| fs::metadata(d).is_ok_and(|m| m.permissions().mode() & 0o001 != 0))
 }
 
-/// Puts all tools into a directory: as links where that can be, else as copies.
+/// Puts all tools into a directory, executable for everybody (a umask may say otherwise): as links where that can be, else
+/// as copies.
 fn copy_tools(from: &Path, to: &Path) {
+    let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("our own");
     fs::create_dir(to).expect("our own directory");
+    open(to);
     for entry in fs::read_dir(from).expect("the directory of the tools").flatten() {
         let name = entry.file_name();
         let plain = name.to_str().is_some_and(|n| n.starts_with("tb-") && !n.contains('.'));
-        if plain && entry.path().is_file() {
-            let copy = to.join(name);
-            fs::hard_link(entry.path(), &copy)
-                .or_else(|_| fs::copy(entry.path(), &copy).map(drop))
-                .expect("room for a copy");
+        let Ok(found) = entry.metadata() else { continue };
+        if !plain || !found.is_file() {
+            continue;
+        }
+        let copy = to.join(name);
+        if found.mode() & 0o005 != 0o005 || fs::hard_link(entry.path(), &copy).is_err() {
+            fs::copy(entry.path(), &copy).expect("room for a copy");
+            open(&copy);
         }
     }
 }

@@ -345,7 +345,7 @@ impl LogFile {
         }
         if self.header.is_none() {
             // The header may have been cut away; its copy in the footer stands for it, and says so.
-            self.header = self.end.footer.as_ref().map(|(f, _)| Box::new(f.header.clone()));
+            self.header = self.end.footer.as_ref().and_then(|(f, _)| f.header.read()).map(Box::new);
         }
         if self.header.is_none() && self.end.marker.is_none() {
             let (bytes, _) = last_bytes(&*self.file()?, self.id.size, MARKER_WINDOW)?;
@@ -401,12 +401,12 @@ impl LogFile {
     pub(super) fn is_ours(&self, job: Option<&str>, footer: &Footer) -> bool {
         match job {
             Some(job) => footer.job == job,
-            None => {
+            None => footer.header.read().is_some_and(|header| {
                 footer.truncated
-                    && footer.header.job == footer.job
-                    && Name::parse(OsStr::new(&footer.header.name))
+                    && header.job == footer.job
+                    && Name::parse(OsStr::new(&header.name))
                         .is_ok_and(|name| name.stems().any(|stem| stem == self.name.stem))
-            }
+            }),
         }
     }
 }

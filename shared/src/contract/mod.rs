@@ -26,7 +26,7 @@ pub use name::{LogName, Name, Stem};
 pub use output::{Extent, Role};
 pub use queue::{Ticket, is_waited};
 pub use records::{
-    Dropped, Footer, Header, Leaks, Leftover, Line, Outcome, Reason, Stopping, Supervisor, TerminalMarker,
-    VERSION, collected_line, hook_line, line_kind, new_job_id, now, rfc3339, stamp,
+    Dropped, Footer, Header, HeaderCopy, Leaks, Leftover, Line, Outcome, Reason, Stopping, Supervisor,
+    TerminalMarker, VERSION, collected_line, hook_line, line_kind, new_job_id, now, rfc3339, stamp,
 };
 pub use state::{Facts, Foreign, Place, State, Status, VerdictSource, judge};

@@ -2,6 +2,7 @@
 
 use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 use std::ffi::OsString;
 
 /// The version of the contract that is written, and the newest that is understood.
@@ -292,7 +293,33 @@ pub struct Footer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_with: Option<String>,
     /// The whole header again.
-    pub header: Header,
+    pub header: HeaderCopy,
+}
+
+/// The header's object as a footer repeats it: kept as text, and read only where it is wanted, which is where the log lost
+/// the header itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct HeaderCopy(Box<RawValue>);
+
+impl HeaderCopy {
+    /// The header that it is, unless it is none.
+    pub fn read(&self) -> Option<Header> {
+        serde_json::from_str(self.0.get()).ok()
+    }
+}
+
+impl From<&Header> for HeaderCopy {
+    fn from(header: &Header) -> HeaderCopy {
+        // Our own types always serialise; an empty object would be read as no header.
+        HeaderCopy(to_raw_value(header).unwrap_or_default())
+    }
+}
+
+impl PartialEq for HeaderCopy {
+    fn eq(&self, other: &HeaderCopy) -> bool {
+        self.0.get() == other.0.get()
+    }
 }
 
 impl Footer {
@@ -524,7 +551,7 @@ mod tests {
                 added_newline: true,
                 overwrote: None,
                 stopped_with: None,
-                header: header(),
+                header: (&header()).into(),
             };
             let bytes = f.lines();
             assert_eq!(bytes[0], b'\n');

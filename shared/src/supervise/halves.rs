@@ -288,6 +288,6 @@ fn footer(end: End, record: &Record) -> Footer {
         added_newline: false,
         overwrote: None,
         stopped_with: end.stop.as_ref().and(end.strongest).map(signal_name),
-        header: record.header.clone(),
+        header: (&record.header).into(),
     }
 }

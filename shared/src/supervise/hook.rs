@@ -122,8 +122,9 @@ impl Hook {
         set("TB_JOB", None);
         // What the hook calls finds the job, wherever it is called.
         set("TB_LOG_DIR", Path::new(log).parent().map(Into::into));
-        set("TB_OWNER", footer.header.owner.clone().map(Into::into));
-        set("TB_NAME", Some(footer.header.name.clone().into()));
+        let header = footer.header.read();
+        set("TB_OWNER", header.as_ref().and_then(|h| h.owner.clone()).map(Into::into));
+        set("TB_NAME", header.map(|h| h.name.into()));
         set("TB_OUTCOME", Some(footer.outcome.word().into()));
         set("TB_EXIT_CODE", Some(footer.exit_code.map(|c| c.to_string()).unwrap_or_default().into()));
         set("TB_SIGNAL", Some(footer.signal.clone().unwrap_or_default().into()));

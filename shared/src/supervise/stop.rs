@@ -628,7 +628,7 @@ fn write_footer(
         added_newline: false,
         overwrote: None,
         stopped_with: Some(signal.to_owned()),
-        header: header.clone(),
+        header: header.into(),
     };
     footer.added_newline = !ends_in_newline(file);
     file.write_all(&footer.lines()).map_err(|e| Failure::cannot("write the log's footer", e))

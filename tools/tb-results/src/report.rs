@@ -347,7 +347,7 @@ impl JobFacts {
             exit_code: footer.exit_code,
             signal: footer.signal.clone(),
             outcome: Some(footer.outcome.word().to_owned()),
-            command: Some(footer.header.command.clone()),
+            command: footer.header.read().map(|header| header.command),
         }
     }
 

@@ -241,7 +241,7 @@ impl Run {
             added_newline: false,
             overwrote: None,
             stopped_with: None,
-            header: self.header.clone(),
+            header: (&self.header).into(),
         }
     }
 

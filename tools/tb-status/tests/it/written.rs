@@ -51,7 +51,7 @@ pub(crate) fn footer(header: &Header, outcome: Outcome) -> Footer {
         added_newline: false,
         overwrote: None,
         stopped_with: None,
-        header: header.clone(),
+        header: header.into(),
     }
 }
 
