@@ -356,15 +356,15 @@ pub fn signal_child(pid: i32, signal: c_int) -> io::Result<()> {
     if unsafe { libc::kill(pid, signal) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Has the kernel send this process CONT when a socket has news or its other end is closed: a process that somebody
-/// has stopped wakes up to see it.
+/// Has the kernel send this process CONT when a socket or a pipe has news or its other end is closed: a process that
+/// somebody has stopped wakes up to see it.
 ///
 /// # Errors
 /// As fcntl(2).
-pub fn wake_by(socket: BorrowedFd<'_>) -> io::Result<()> {
+pub fn wake_by(other: BorrowedFd<'_>) -> io::Result<()> {
     /// From <asm-generic/fcntl.h>; the libc crate has it for few targets.
     const F_SETSIG: c_int = 10;
-    let fd = socket.as_raw_fd();
+    let fd = other.as_raw_fd();
     let done = |result: c_int| if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) };
     // SAFETY: none of these touches memory.
     unsafe {

@@ -19,7 +19,7 @@ use crate::process::{self, Handle, Ident};
 use crate::sys::{self, Children, SignalFd, Which, signal_name};
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// How long a record that cannot be written waits for room.
@@ -70,6 +70,8 @@ pub(super) fn front(mut known: Known, files: Files, signals: SignalFd, words: &F
     // A child's number is ours until we wait for it, so this handle is the monitor's.
     let handle = process::read_stat(monitor)
         .and_then(|stat| Handle::open(Ident { pid: monitor, start: stat.start }).ok().flatten());
+    // Without it a front that somebody has stopped sees its monitor's death when it is continued.
+    let _ = sys::wake_by(words.as_fd());
     let mut passed_on = Vec::new();
     while !matches!(sys::look(Which::Pid(monitor), true), Ok(Children::Dead(_) | Children::None)) {
         let Some(heard) = signals.next() else {

@@ -190,6 +190,20 @@ fn a_stop_reaches_a_job_whose_halves_are_both_stopped_and_neither_stays() {
 }
 
 #[test]
+fn a_front_that_somebody_stopped_takes_over_all_the_same() {
+    let scene = Scene::new();
+    let job = launch(&scene, "j", &[], "await go exit 3");
+    let (front, monitor) = job.halves();
+    freeze(front);
+    kill_hard(monitor);
+    until("the front is awake", || front.stat().filter(|s| s.state != 'T'));
+    scene.file("go", "");
+    job.wait(1);
+    let footer = job.assert_ended("failed", "exit");
+    assert_eq!(footer["exit_code"], 3);
+}
+
+#[test]
 fn a_front_that_somebody_stopped_does_not_stay_after_an_ordinary_end() {
     let scene = Scene::new();
     let job = launch(&scene, "j", &[], "await go exit 0");
