@@ -2,9 +2,12 @@
 //! Python's own tracebacks.
 
 use super::Tree;
+use super::machine::ABORT;
+use crate::poll::sleep_on;
 use crate::process::{self, Facts, Handle, Ident, Stat, ticks_per_second};
 use procfs::process::Process;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use std::cmp::Reverse;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -60,23 +63,33 @@ pub(super) fn diagnosis(tree: &Tree, output: &[u8], still: Option<Duration>) -> 
 
 /// Sends ABRT to the Pythons of the tree that have a handler for it (faulthandler's, which pytest installs): they
 /// write the stacks of all threads and end. Without a core: this is no crash.
+///
+/// They share an output, so one writes after the other, and meanwhile the others stand still: an xdist controller would
+/// start new workers, and workers would go without a word when it is gone. The youngest is first.
 pub(super) fn ask_pythons(tree: &mut Tree, stage: Stage) {
+    let mut asked: Vec<Handle> = Vec::new();
     for row in tree.living().iter().filter(|row| is_python(row)) {
         let Some(status) = Process::new(row.pid).ok().and_then(|p| p.status().ok()) else { continue };
         let has = |set: u64, signal: i32| set & (1 << (signal - 1)) != 0;
         let dies_of_term = !has(status.sigcgt, libc::SIGTERM) && !has(status.sigign, libc::SIGTERM);
         let wanted = stage == Stage::BeforeKill || dies_of_term;
-        let ident = Ident { pid: row.pid, start: row.start };
         if !has(status.sigcgt, libc::SIGABRT) || !wanted {
             continue;
         }
-        let Ok(Some(handle)) = Handle::open(ident) else { continue };
+        let Ok(Some(handle)) = Handle::open(Ident { pid: row.pid, start: row.start }) else { continue };
         if let Some(pid) = Pid::from_raw(row.pid) {
             let _ = prlimit(Some(pid), Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
         }
-        if handle.signal(libc::SIGABRT).is_ok() {
-            let _ = handle.signal(libc::SIGCONT);
-            tree.note_signalled(ident);
+        if handle.signal(libc::SIGSTOP).is_ok() {
+            asked.push(handle);
+        }
+    }
+    asked.sort_by_key(|handle| Reverse((handle.ident().start, handle.ident().pid)));
+    let until = Instant::now() + ABORT;
+    for handle in &asked {
+        if handle.signal(libc::SIGABRT).is_ok() && handle.signal(libc::SIGCONT).is_ok() {
+            tree.note_signalled(handle.ident());
+            sleep_on(&[handle.fd()], Some(until.saturating_duration_since(Instant::now())));
         }
     }
 }
@@ -112,7 +125,7 @@ fn spy(pid: i32, until: Instant) -> Option<String> {
             let _ = handle.signal(libc::SIGKILL);
             return None;
         };
-        crate::poll::sleep_on(&[handle.fd()], Some(left));
+        sleep_on(&[handle.fd()], Some(left));
     }
     let done = child.wait().ok()?;
     let mut text = String::new();

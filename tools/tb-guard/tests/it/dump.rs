@@ -61,6 +61,35 @@ fn a_stuck_xdist_worker_shows_where_it_is() {
 }
 
 #[test]
+fn tracebacks_of_several_pythons_do_not_run_into_each_other() {
+    let scene = Scene::new();
+    // Each has so much to say that it takes many writes.
+    let script = "import faulthandler, subprocess, sys, threading, time\nfaulthandler.enable()\n\
+        def wait_for_ever():\n    while True: time.sleep(1000)\n\
+        for n in range(40): threading.Thread(target=wait_for_ever).start()\n\
+        if len(sys.argv) == 1:\n    for n in range(4): subprocess.Popen([sys.executable, 'threads.py', 'child'])\n\
+        open(f'ready-{time.monotonic_ns()}', 'w').close()\nwait_for_ever()\n";
+    scene.file("threads.py", script);
+    let tool = scene.tool("tb-guard").args(["--dump", "--log", "out.log", "--stall", "3", "60"]);
+    tool.arg(tb_tests::python()).arg("threads.py").run().expect(124);
+    let log = scene.read("out.log");
+    let (_, dumped) = log.split_once("=== tb: end of the diagnosis ===\n").unwrap_or_else(|| panic!("{log}"));
+    let form = |line: &str| {
+        line.is_empty()
+            || line == "Fatal Python error: Aborted"
+            || line.starts_with("Thread 0x") && line.ends_with(" (most recent call first):")
+            || line.starts_with("Current thread 0x") && line.ends_with(" (most recent call first):")
+            || line.starts_with("  File \"") && line.split(" in ").count() == 2
+    };
+    for line in dumped.lines() {
+        assert!(form(line), "{line:?} in\n{log}");
+    }
+    assert_eq!(dumped.matches("Fatal Python error: Aborted").count(), 5, "{log}");
+    assert_eq!(dumped.matches(" in <module>").count(), 5, "{log}");
+    scene.assert_quiet();
+}
+
+#[test]
 fn a_python_that_handles_term_has_its_grace_first() {
     let mut scene = Scene::new();
     let handler = "import signal, time\n\
