@@ -18,7 +18,7 @@ mod scene;
 pub use command::{Cmd, Output, Running};
 pub use jobs::{Odd, Seen, corrupt_pid_files};
 pub use process::{Proc, Stat, processes, stat};
-pub use scene::{Birth, Scene, bin_dir, binary, python};
+pub use scene::{Birth, Scene, bin_dir, binary, ordinary, python};
 
 use std::time::{Duration, Instant};
 

@@ -41,7 +41,7 @@ impl Scene {
     #[track_caller]
     #[expect(clippy::new_without_default, reason = "a scene has effects: whoever wants one says so")]
     pub fn new() -> Scene {
-        LazyLock::force(&ORDINARY_SIGNALS);
+        ordinary();
         let base = tempfile::Builder::new()
             .prefix("tb-scene-")
             .tempdir()
@@ -359,6 +359,13 @@ fn birth(line: &str) -> Birth {
         (Ok(pid), Ok(start)) => Birth { proc: Proc { pid, start }, role },
         _ => panic!("no birth: {line:?}"),
     }
+}
+
+/// Makes this process one like any other, whatever the tests were started from: its children begin with default
+/// dispositions, and others may read what it and they create.
+pub fn ordinary() {
+    LazyLock::force(&ORDINARY_SIGNALS);
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
 }
 
 /// Children begin with default dispositions, whatever the tests were started under (a shell's `&` leaves

@@ -75,6 +75,7 @@ impl Bounded {
 
 impl Scene {
     pub(crate) fn new() -> Scene {
+        tb_tests::ordinary();
         let base = tempfile::tempdir().expect("a temporary directory can be made");
         fs::create_dir(base.path().join(".gate-logs")).expect("our own directory");
         Scene { base }

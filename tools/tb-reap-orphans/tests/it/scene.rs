@@ -78,6 +78,7 @@ impl Scene {
                 "these tests cannot run below {name} ({pid}): a sweep leaves everything below it alone"
             );
         }
+        tb_tests::ordinary();
         let base = tempfile::Builder::new().prefix("tb-sweep-").tempdir().unwrap();
         let root = base.path().canonicalize().unwrap();
         std::fs::set_permissions(&root, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

@@ -1,6 +1,7 @@
 //! Other users' processes.
 
 use crate::scene::{Process, Scene, lives};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use tb_shared::process::Snapshot;
 use tb_tests::{root, until};
@@ -33,6 +34,7 @@ fn what_is_not_ours_to_signal_is_named() {
     let scene = Scene::new();
     let tool = scene.dir().join("tb-reap-orphans");
     std::fs::copy(env!("CARGO_BIN_EXE_tb-reap-orphans"), &tool).unwrap();
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
     let look = look_alike(&scene);
     let argv = [look.as_str(), "-c", "read line < fifo"];
     let orphan = scene.start(&[Process::new("orphan", &argv).nobody().child(&["sleep", "115"])])[0];
