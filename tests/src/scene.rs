@@ -262,6 +262,40 @@ impl Scene {
         }
     }
 
+    /// A pytest project in a work tree of its own whose one test, in `test_it.py`, hangs.
+    ///
+    /// # Panics
+    /// As [`Scene::pytest_project`].
+    #[track_caller]
+    pub fn hanging_test_project(&mut self) {
+        let test = "import os, time\ndef test_it():\n    with open('new', 'w') as f: f.write(f'{os.getpid()}\\n')\n    \
+            os.rename('new', 'pid')\n    time.sleep(120)\n";
+        self.pytest_project(&[("test_it.py", test)]);
+        self.cmd("git").args(["init", "-q"]).run().ok();
+    }
+
+    /// Waits until a run of the test that hangs has come to it, and returns its process.
+    ///
+    /// # Panics
+    /// When it does not get there.
+    #[track_caller]
+    pub fn await_hanging_test(&self) -> Proc {
+        let pid = until("the test runs", || self.read("pid").trim().parse().ok());
+        fs::remove_file(self.path("pid")).expect("our own file");
+        Proc::of(pid).expect("it lives")
+    }
+
+    /// Runs the test that hangs, and leaves it to nobody.
+    ///
+    /// # Panics
+    /// As [`Scene::await_hanging_test`].
+    #[track_caller]
+    pub fn orphan_hanging_test(&self) -> Proc {
+        let script = "setsid sh -c '\"$TB_PYTHON\" -m pytest -s test_it.py &' </dev/null >/dev/null 2>&1";
+        self.sh(script).run().ok();
+        self.await_hanging_test()
+    }
+
     /// Everything of this scene that lives: what bears its token, what registered, and their descendants.
     pub fn living(&self) -> Vec<Proc> {
         let token = format!("TB_TEST_SCENE={}", self.token);
