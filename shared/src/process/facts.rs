@@ -36,6 +36,13 @@ pub fn real_uid(pid: i32) -> Option<u32> {
     Process::new(pid).ok()?.status().ok().map(|s| s.ruid)
 }
 
+/// Whether a process ignores a signal.
+pub fn ignores(pid: i32, signal: i32) -> bool {
+    let Ok(bit) = u32::try_from(signal - 1) else { return false };
+    let status = Process::new(pid).and_then(|process| process.status());
+    status.is_ok_and(|status| status.sigign.checked_shr(bit).is_some_and(|bits| bits & 1 != 0))
+}
+
 /// The arguments of a process for a person: joined, lossily, cut to 256 characters; `[comm]` where it has none.
 pub fn command_line(pid: i32) -> String {
     let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -14,7 +14,7 @@ mod stat;
 
 pub use activity::{Activity, activity, members, since_last_ran};
 pub use clock::{boottime, boottime_ticks, started_at, ticks_per_second};
-pub use facts::{Facts, comm, command_line, cwd, has_open, real_uid};
+pub use facts::{Facts, comm, command_line, cwd, has_open, ignores, real_uid};
 pub use handle::Handle;
 pub use here::Here;
 pub use locks::{FileRef, holders, holds_lock};

@@ -402,6 +402,7 @@ impl<R: Role> Acting<R> {
                         );
                     }
                 }
+                Action::Insist { signal } => self.known.tree.insist(signal),
                 Action::Hard => {
                     if self.strongest.replace(libc::SIGKILL) != Some(libc::SIGKILL) {
                         self.role.sending(libc::SIGKILL);

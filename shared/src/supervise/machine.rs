@@ -98,6 +98,12 @@ pub enum Action {
         /// How long the tree has from now.
         grace: Duration,
     },
+    /// TERM to what ignores the signal that the tree had, now that the leader is gone: an INT does not tell a server
+    /// that a shell has put into the background that it is over.
+    Insist {
+        /// The signal that the tree had.
+        signal: i32,
+    },
     /// KILL to all of the tree, again and again until it is empty.
     Hard,
     /// Start a timer. A grace of zero is [`MOMENT`] where other supervisors are inside.
@@ -275,6 +281,8 @@ impl Machine {
         if self.phase == Phase::Watching || is_the_leaders {
             self.phase = Phase::Lingering;
             actions.push(Action::Arm(Timer::Linger, LINGER));
+        } else if self.phase == Phase::Soft {
+            actions.extend(self.stop.as_ref().and_then(|ask| insist(ask.signal)));
         }
         actions
     }
@@ -324,6 +332,7 @@ impl Machine {
                 self.phase = Phase::Soft;
                 actions.push(Action::NoteLeaks);
                 actions.push(Action::Soft { signal: ask.signal, grace });
+                actions.extend(insist(ask.signal));
                 actions.push(Action::Arm(Timer::Grace, until_kill));
             }
             // The tree has had its one signal: a further request can only bring the end nearer, which is
@@ -339,6 +348,12 @@ impl Machine {
         }
         actions
     }
+}
+
+/// What is to be done about processes that ignore the first signal of a stop, once the leader is gone. As long as it lives
+/// it may want them: what is shielded from Ctrl-C often serves its teardown.
+fn insist(signal: i32) -> Option<Action> {
+    (![libc::SIGTERM, libc::SIGKILL].contains(&signal)).then_some(Action::Insist { signal })
 }
 
 /// How the leader ended, for a verdict.
@@ -395,6 +410,7 @@ mod tests {
             Event::Ask(ask(Reason::Kill)),
             Event::Ask(ask(Reason::Limit)),
             Event::Ask(ask(Reason::Outer)),
+            Event::Ask(Ask { signal: libc::SIGINT, ..ask(Reason::Kill) }),
             Event::Ask(Ask { grace: Duration::ZERO, ..ask(Reason::Kill) }),
             Event::Ask(Ask { signal: libc::SIGKILL, ..ask(Reason::Kill) }),
             Event::Forwarded(Duration::from_secs(1)),
@@ -438,6 +454,7 @@ mod tests {
         assert!(count(|a| matches!(a, Action::Reap)) <= 1);
         assert!(count(|a| matches!(a, Action::Announce(_))) <= 1, "one STOPPING line");
         assert!(count(softly) <= 1, "exactly one TERM to each process");
+        assert!(count(|a| matches!(a, Action::Insist { .. })) <= 1);
         assert!(count(|a| matches!(a, Action::NoteLeaks)) <= 1);
         // The PID file goes before the number is free; the other half knows before anything is done.
         if let Some(reap) = position(&all, &Action::Reap) {
@@ -570,6 +587,23 @@ mod tests {
         m.on(Event::LeaderDied);
         assert_eq!(m.on(Event::Timer(Timer::Grace)), [Action::Hard, Action::Arm(Timer::Bound, BOUND)]);
         assert_eq!(m.on(Event::Empty), [Action::Finish]);
+    }
+
+    #[test]
+    fn what_ignores_the_signal_of_a_stop_gets_term_once_the_leader_is_gone_and_not_before() {
+        let int = Ask { signal: libc::SIGINT, ..ask(Reason::Kill) };
+        let insist = Action::Insist { signal: libc::SIGINT };
+        let mut m = Machine::new(POLICY);
+        assert!(!m.on(Event::Ask(int.clone())).contains(&insist));
+        assert!(m.on(Event::LeaderDied).ends_with(std::slice::from_ref(&insist)));
+        // A leader that died of the Ctrl-C that asks for the stop.
+        let mut m = Machine::new(POLICY);
+        m.on(Event::LeaderDied);
+        assert!(m.on(Event::Ask(int)).contains(&insist));
+        let mut m = Machine::new(POLICY);
+        m.on(Event::Ask(ask(Reason::Kill)));
+        let actions = m.on(Event::LeaderDied);
+        assert!(!actions.iter().any(|a| matches!(a, Action::Insist { .. })), "one TERM is enough");
     }
 
     #[test]

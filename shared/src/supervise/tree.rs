@@ -374,6 +374,21 @@ impl Tree {
         }
     }
 
+    /// TERM to each process that ignores the signal that it has had.
+    pub(super) fn insist(&self, signal: i32) {
+        let Ok(all) = self.picture() else { return };
+        for row in self.members(&all) {
+            if is_supervisor(row) || !self.signalled.contains(&ident(row)) {
+                continue;
+            }
+            let Ok(Some(handle)) = Handle::open(ident(row)) else { continue };
+            if process::ignores(row.pid, signal) {
+                let _ = handle.signal(libc::SIGTERM);
+                let _ = handle.signal(libc::SIGCONT);
+            }
+        }
+    }
+
     fn below_supervisor(&self, all: &Snapshot, row: &Stat) -> bool {
         let mut at = row.ppid;
         let mut steps = 0;

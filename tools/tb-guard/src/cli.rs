@@ -22,7 +22,8 @@ DURATION is a number with s, m, h or d; 0 sets no limit. Time is the monotonic c
 machine is suspended.
 
 When the time is up every process below COMMAND gets the signal, in whatever session or group it is, and KILL after
-the grace; a second INT, TERM, HUP or QUIT at least half a second after the first means KILL now. What outlives a normal
+the grace; what ignores the signal (INT does not reach what a shell has put into the background) gets TERM when COMMAND
+is gone. A second INT, TERM, HUP or QUIT at least half a second after the first means KILL now. What outlives a normal
 end is stopped too, unless --leaks allow or --keep says otherwise. With -f only COMMAND is timed out; what it leaves is
 what outlives an end. If tb-guard itself is killed, the tree goes with it. What cannot be killed (a process in state D,
 another user's) is named, after the grace and 5 s at most.

@@ -38,6 +38,43 @@ fn a_forwarded_term_leaves_the_status_to_the_command() {
 }
 
 #[test]
+fn what_ignores_int_gets_term_when_the_command_is_gone_and_not_before() {
+    // A shell's `&` leaves INT ignored.
+    let script = "trap 'echo int >got; until test -e go; do sleep 0.05; done; exit 3' INT
+        sh -c 'trap \"echo term >told; exit\" TERM; echo >ready; while :; do sleep 0.05; done' &
+        while :; do sleep 0.05; done";
+    for (options, code) in [("60", 3), ("-f 60", 3), ("-s INT 1", 124)] {
+        let scene = Scene::new();
+        // No grace ends within the test.
+        let options = ["--grace", "1000"].into_iter().chain(options.split_ascii_whitespace());
+        let running = scene.tool("tb-guard").args(options).args(["sh", "-c", script]).spawn();
+        until("what is in the background listens", || scene.path("ready").exists().then_some(()));
+        if code == 3 {
+            running.signal(Signal::INT);
+        }
+        until("the command has its signal", || (!scene.read("got").is_empty()).then_some(()));
+        assert_eq!(scene.read("told"), "", "the command may still need it");
+        scene.file("go", "");
+        let out = running.wait().expect(code);
+        assert_eq!(scene.read("told"), "term\n", "{out}");
+        scene.assert_quiet();
+    }
+}
+
+#[test]
+fn a_command_that_dies_of_ctrl_c_leaves_nothing_that_waits_for_kill() {
+    let scene = Scene::new();
+    let words = "spawn-setsid [ ignore INT on-term [ append told term exit 0 ] hold ] role r hold";
+    let tool = scene.tool("tb-guard").args(["--grace", "1000", "60"]).args(scene.fixture_argv(words));
+    let running = ready(tool, &scene, "setsid");
+    scene.await_birth("r");
+    running.signal(Signal::INT);
+    assert_eq!(running.wait().signal, Some(2));
+    assert_eq!(scene.read("told"), "term\n");
+    scene.assert_quiet();
+}
+
+#[test]
 fn alrm_means_that_the_time_is_up_even_where_it_was_ignored_or_blocked() {
     for through in [vec![], vec!["ignore", "ALRM"], vec!["block", "ALRM"]] {
         let scene = Scene::new();
