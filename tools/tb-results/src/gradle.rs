@@ -206,6 +206,9 @@ fn is_compile(task: &[u8]) -> bool {
 /// `demo.MixTest > fails FAILED`.
 fn result(line: &[u8]) -> Option<(&[u8], Word)> {
     let words = [(&b" PASSED"[..], Word::Passed), (b" FAILED", Word::Failed), (b" SKIPPED", Word::Skipped)];
+    if line.last() != Some(&b'D') {
+        return None;
+    }
     let (name, word) = words.into_iter().find_map(|(w, word)| Some((line.strip_suffix(w)?, word)))?;
     let at = memmem::find(name, b" > ")?;
     let class = at > 0

@@ -78,10 +78,15 @@ pub(crate) struct Cleaner {
 }
 
 impl Cleaner {
+    /// Whether a block has no escape sequences and no carriage returns. Most have none, and one look at the whole
+    /// is cheaper than one at each line.
+    pub(crate) fn is_clean(block: &Block<'_>) -> bool {
+        memchr2(0x1b, b'\r', block.text).is_none()
+    }
+
     /// Every line of a block, clean.
     pub(crate) fn lines(&mut self, block: &Block<'_>, mut see: impl FnMut(Line<'_>)) {
-        // Most blocks have nothing to clean, and one look at the whole is cheaper than one at each line.
-        if self.prefix.is_empty() && memchr2(0x1b, b'\r', block.text).is_none() {
+        if self.prefix.is_empty() && Cleaner::is_clean(block) {
             return block.lines(|text, ended| see(Line { text, ended }));
         }
         block.lines(|text, ended| self.line(text, ended, &mut see));

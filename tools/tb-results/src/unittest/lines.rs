@@ -98,7 +98,8 @@ pub(super) struct Verbose<'l> {
 
 /// `test_a (mod.Class.test_a) ... ok`.
 pub(super) fn verbose(line: &[u8]) -> Option<Verbose<'_>> {
-    let at = ELLIPSIS.find(line)?;
+    // Output of tests mostly has not one full stop: a byte is found faster than a word.
+    let at = memchr::memchr(b'.', line).and_then(|_| ELLIPSIS.find(line))?;
     let name = &line[..at];
     let rest = line[at + 4..].trim_ascii_start();
     let word = word(rest);
