@@ -67,9 +67,11 @@ pub fn opens(line: &[u8]) -> bool {
                 let colon = memchr::memchr(b':', id).unwrap_or(0);
                 return percent.is_some() || id[..colon].ends_with(b".py");
             }
-            let Some(dots) = pytest::dots(body) else {
-                // Letters, and somebody's last words glued to them.
-                return pytest::dots(&line[..1]).is_some()
+            // Letters end a line of the short form, or begin one that somebody's last words are glued to.
+            let letter = |at: Option<&u8>| at.is_some_and(|b| pytest::dots(&[*b]).is_some());
+            let dots = letter(body.trim_ascii_end().last()).then(|| pytest::dots(body)).flatten();
+            let Some(dots) = dots else {
+                return letter(Some(&first))
                     && crash::before_last_words(line).is_some_and(|before| {
                         let (body, _) = pytest::percent(before.trim_ascii_end());
                         pytest::dots(body).is_some_and(|d| d.path.is_empty())
