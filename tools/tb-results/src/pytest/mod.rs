@@ -68,10 +68,12 @@ pub fn opens(line: &[u8]) -> bool {
                 return percent.is_some() || id[..colon].ends_with(b".py");
             }
             // Letters end a line of the short form, or begin one that somebody's last words are glued to.
-            let letter = |at: Option<&u8>| at.is_some_and(|b| pytest::dots(&[*b]).is_some());
-            let dots = letter(body.trim_ascii_end().last()).then(|| pytest::dots(body)).flatten();
+            let letter = |b: &u8| b".FEsxXRu,-yYf".contains(b);
+            let dots = body.trim_ascii_end().last().filter(|b| letter(b)).and_then(|_| pytest::dots(body));
             let Some(dots) = dots else {
-                return letter(Some(&first))
+                let behind = line.iter().find(|b| !letter(b));
+                return letter(&first)
+                    && matches!(behind, Some(b' ' | b'[' | b'+' | b'T' | b'a'))
                     && crash::before_last_words(line).is_some_and(|before| {
                         let (body, _) = pytest::percent(before.trim_ascii_end());
                         pytest::dots(body).is_some_and(|d| d.path.is_empty())
