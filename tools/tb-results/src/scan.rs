@@ -74,7 +74,7 @@ pub(crate) fn seconds(text: &[u8]) -> Option<f64> {
     }
     while !rest.is_empty() {
         let len = rest.iter().take_while(|b| b.is_ascii_digit() || **b == b'.').count();
-        let n: f64 = std::str::from_utf8(&rest[..len]).ok()?.parse().ok()?;
+        let n = decimal(&rest[..len])?;
         rest = rest[len..].trim_ascii_start();
         let len = rest.iter().take_while(|b| b.is_ascii_alphabetic()).count();
         sum += n * match &rest[..len] {
