@@ -13,6 +13,7 @@ pub(crate) fn opens(line: &[u8]) -> bool {
     match line.first() {
         Some(b'>' | b':') => task(line).is_some_and(|t| is_test(t) || is_compile(t)),
         Some(b'0'..=b'9') => totals(line).is_some(),
+        Some(b' ') => false,
         _ => result(line).is_some(),
     }
 }

@@ -7,6 +7,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// How many failing tests are kept. A log that names more is noise, or nobody reads the list.
 const NAMES: usize = 100_000;
+/// Powers of ten, as many as have a use for a number of 15 bytes.
+const POWERS: [f64; 15] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14];
 /// So much of a message is kept.
 const MESSAGE: usize = 400;
 
@@ -39,24 +41,22 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
 pub(crate) fn decimal(text: &[u8]) -> Option<f64> {
     let other = || std::str::from_utf8(text).ok()?.parse().ok();
     // Every test has such a number. Few digits over a power of ten are both exact, and so is what they round to.
-    if text.len() > 16 {
+    if text.len() > 15 {
         return other();
     }
-    let (mut digits, mut power, mut point) = (0u64, 1u64, false);
-    for byte in text {
+    let (mut digits, mut point) = (0u64, None);
+    for (i, byte) in text.iter().enumerate() {
         match byte {
-            b'0'..=b'9' => {
-                digits = digits * 10 + u64::from(byte - b'0');
-                power *= if point { 10 } else { 1 };
-            }
-            b'.' if !point => point = true,
+            b'0'..=b'9' => digits = digits * 10 + u64::from(byte - b'0'),
+            b'.' if point.is_none() => point = Some(i),
             _ => return other(),
         }
     }
-    if text.len() == usize::from(point) {
+    if text.len() == usize::from(point.is_some()) {
         return None;
     }
-    Some(digits as f64 / power as f64)
+    let places = point.map_or(0, |at| text.len() - at - 1);
+    Some(digits as f64 / POWERS[places])
 }
 
 /// `4 failed`: the number and the words.
@@ -303,6 +303,14 @@ mod tests {
         }
         for text in ["", "s", "1", "1 apple", "1.2.3s", "-1s"] {
             assert_eq!(seconds(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn decimals_are_what_a_parser_makes_of_them() {
+        let texts = ["0", "0.1", "12.", ".5", "0.30", "123456789.12345", "12345678901234.5678", "1e3", "inf"];
+        for text in texts.into_iter().chain(["", ".", "1.2.3", "-1", "1,5", " 1", "1s", "\u{661}"]) {
+            assert_eq!(decimal(text.as_bytes()), text.parse().ok(), "{text}");
         }
     }
 

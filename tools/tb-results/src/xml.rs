@@ -2,7 +2,7 @@
 //! hold is known, and a broken one is read as far as it goes.
 
 use crate::scan;
-use memchr::{memchr, memchr_iter, memchr3};
+use memchr::{memchr, memchr_iter, memchr2, memchr3};
 
 /// A tag longer than this is a message that nobody reads to its end; the rest of it is dropped.
 const TAG: usize = 64 << 10;
@@ -193,9 +193,8 @@ fn tag_end(text: &[u8]) -> Option<usize> {
     }
     // An even number of quotation marks, all of them of one kind, are closed: so it is but for values that hold
     // an apostrophe or a bracket.
-    let end = memchr(b'>', text)?;
-    let tag = &text[..end];
-    if memchr(b'\'', tag).is_none() && memchr_iter(b'"', tag).count().is_multiple_of(2) {
+    let end = memchr2(b'>', b'\'', text)?;
+    if text[end] == b'>' && memchr_iter(b'"', &text[..end]).count().is_multiple_of(2) {
         return Some(end);
     }
     let mut at = 0;

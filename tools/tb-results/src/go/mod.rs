@@ -120,11 +120,11 @@ impl Package {
         self.said.entry(test).or_insert_with(|| (file, n, scan::message(&said[at..])));
     }
 
-    /// A test runs no more. Mostly it is the one that was begun last.
-    fn ended(&mut self, name: &[u8]) {
-        if let Some(at) = self.running.iter().rposition(|r| r == name) {
-            self.spare.push(self.running.remove(at));
-        }
+    /// A test runs no more. Mostly it is the one that was begun last. False if it did not run.
+    fn ended(&mut self, name: &[u8]) -> bool {
+        let at = self.running.iter().rposition(|r| r == name);
+        self.spare.extend(at.map(|at| self.running.remove(at)));
+        at.is_some()
     }
 
     /// A test was announced.
@@ -182,10 +182,10 @@ impl Runner for Go {
         let left = std::mem::take(&mut self.open).into_values().chain([text]);
         let left: Vec<Package> = left.filter(|p| !p.is_new()).collect();
         let torn = !left.is_empty();
-        for package in left {
+        for mut package in left {
             self.silent += u64::from(package.announced.is_empty());
             self.unfinished.extend(package.running.iter().map(|t| scan::text(t)));
-            self.count(package, "");
+            self.count(&mut package, "");
         }
         if !self.seen {
             return Vec::new();
@@ -342,10 +342,10 @@ impl Go {
 
     fn result(&mut self, key: &str, name: &[u8], word: Word, seconds: f64) {
         let open = self.package(key);
-        if !open.announced.is_empty() && !open.announced.contains(&scan::hash(name)) {
+        // What ran was announced.
+        if !open.ended(name) && !open.announced.is_empty() && !open.announced.contains(&scan::hash(name)) {
             return;
         }
-        open.ended(name);
         open.just_failed = word == Word::Fail;
         match word {
             Word::Pass => open.passed += 1,
@@ -401,10 +401,18 @@ impl Go {
                     .extend(stuck.iter().map(|t| format!("{}.{}", scan::text(path), scan::text(t))));
             }
         }
-        self.count(package, &scan::text(path));
+        self.count(&mut package, &scan::text(path));
+        // Text has the next package behind this one, and most are of a size: its room is used again.
+        if key.is_empty() && package.announced.capacity() < 10_000 {
+            package.announced.clear();
+            package.failures.clear();
+            package.running.clear();
+            let Package { announced, failures, running, spare, .. } = package;
+            self.text = Package { announced, failures, running, spare, ..Package::default() };
+        }
     }
 
-    fn count(&mut self, mut package: Package, path: &str) {
+    fn count(&mut self, package: &mut Package, path: &str) {
         self.passed += package.passed;
         self.skipped += package.skipped;
         self.failed += package.failures.len() as u64;
@@ -413,11 +421,11 @@ impl Go {
             id.push(b'.');
         }
         let before = id.len();
-        for name in package.failures {
+        for name in &package.failures {
             id.truncate(before);
-            id.extend_from_slice(&name);
+            id.extend_from_slice(name);
             let Some(failing) = self.names.add(&id, Outcome::Failed) else { continue };
-            if let Some((file, line, said)) = package.said.remove(&scan::hash(&name)) {
+            if let Some((file, line, said)) = package.said.remove(&scan::hash(name)) {
                 failing.place = Some((file, line));
                 failing.message = Some(said);
             }
