@@ -4,7 +4,7 @@
 use crate::contract::Lines as ContractLines;
 use crate::decode;
 use crate::junitxml::{self, Junit};
-use crate::lines::{self, Cleaner};
+use crate::lines::{self, Cleaner, Dirt};
 use crate::prefix::Prefix;
 use crate::report::{Report, Session};
 use crate::runner::{self, Format, Line, Runner, TABLE};
@@ -44,18 +44,18 @@ pub fn read(
                 reader.line(line);
             });
         } else {
-            let clean = Cleaner::is_clean(block);
+            let dirt = Dirt::of(block);
             // Each line may be the one that shows what stands before all of them.
             block.lines(|text, ended| {
                 let mut learnt = None;
-                if clean && cleaner.prefix.is_empty() {
-                    learnt = reader.line(Line { text, ended });
+                if cleaner.is_needed(dirt) {
+                    cleaner.line(text, ended, dirt, &mut |line| learnt = reader.line(line).or(learnt.take()));
                 } else {
-                    cleaner.line(text, ended, &mut |line| learnt = reader.line(line).or(learnt.take()));
+                    learnt = reader.line(Line { text, ended });
                 }
                 if let Some(prefix) = learnt {
                     cleaner.prefix = prefix;
-                    cleaner.line(text, ended, &mut |line| {
+                    cleaner.line(text, ended, dirt, &mut |line| {
                         reader.line(line);
                     });
                 }
