@@ -60,7 +60,8 @@ impl Runner for Bats {
         if !self.seen {
             self.tap.line(line);
         }
-        if let Some(found) = totals(text) {
+        let first = text.first().copied().unwrap_or_default();
+        if let Some(found) = first.is_ascii_digit().then(|| totals(text)).flatten() {
             self.seen = true;
             self.totals = Some(found);
         } else if let Some((kind, name)) = drawn(text) {

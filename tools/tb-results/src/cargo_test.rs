@@ -9,7 +9,7 @@ use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Names};
 use memchr::memmem::{self, Finder};
-use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 const NAME: &str = "cargo-test";
@@ -257,43 +257,57 @@ impl Cargo {
 
     /// A line of libtest's JSON.
     fn event(&mut self, line: &[u8]) {
-        let Ok(value) = serde_json::from_slice::<Value>(line) else { return };
-        let event = value["event"].as_str().unwrap_or_default();
-        if value["type"] == "suite" {
-            if event == "started" {
+        let Ok(event) = serde_json::from_slice::<Event<'_>>(line) else { return };
+        if event.kind == "suite" {
+            if event.event == "started" {
                 if self.target.as_ref().is_none_or(|t| t.result.is_some()) {
                     self.close();
-                    let announced = value["test_count"].as_u64().unwrap_or(0);
-                    self.target = Some(Target { announced, ..Target::default() });
+                    self.target = Some(Target { announced: event.test_count, ..Target::default() });
                 }
             } else if let Some(target) = &mut self.target {
-                let n = |key: &str| value[key].as_u64().unwrap_or(0);
                 target.result = Some(Tally {
-                    passed: n("passed"),
-                    failed: n("failed"),
-                    ignored: n("ignored"),
-                    filtered: n("filtered_out"),
+                    passed: event.passed,
+                    failed: event.failed,
+                    ignored: event.ignored,
+                    filtered: event.filtered_out,
                 });
             }
             return;
         }
-        let (Some(name), Some(target)) = (value["name"].as_str(), &mut self.target) else { return };
-        let name = name.as_bytes();
-        let word = match event {
+        let Some(target) = self.target.as_mut().filter(|_| !event.name.is_empty()) else { return };
+        let word = match &event.event[..] {
             "ok" => Word::Ok,
-            "failed" | "timeout" if event == "failed" => Word::Failed,
+            "failed" => Word::Failed,
             "ignored" => Word::Ignored,
             "started" => Word::Running,
             _ => return,
         };
-        target.test(name, word);
-        if let Some(said) = value["stdout"].as_str() {
+        target.test(event.name.as_bytes(), word);
+        if let Some(said) = event.stdout {
             for line in said.lines().map(str::as_bytes).filter(|l| l.starts_with(b"thread '")) {
                 self.panicked(line);
             }
             self.panicking = None;
         }
     }
+}
+
+/// A line of libtest's JSON.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Event<'e> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'e, str>,
+    #[serde(borrow)]
+    event: Cow<'e, str>,
+    #[serde(borrow)]
+    name: Cow<'e, str>,
+    stdout: Option<String>,
+    test_count: u64,
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+    filtered_out: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

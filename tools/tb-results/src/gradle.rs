@@ -13,6 +13,7 @@ pub(crate) fn opens(line: &[u8]) -> bool {
     match line.first() {
         Some(b'>' | b':') => task(line).is_some_and(|t| is_test(t) || is_compile(t)),
         Some(b'0'..=b'9') => totals(line).is_some(),
+        Some(b' ') => false,
         _ => result(line).is_some(),
     }
 }
@@ -206,6 +207,9 @@ fn is_compile(task: &[u8]) -> bool {
 /// `demo.MixTest > fails FAILED`.
 fn result(line: &[u8]) -> Option<(&[u8], Word)> {
     let words = [(&b" PASSED"[..], Word::Passed), (b" FAILED", Word::Failed), (b" SKIPPED", Word::Skipped)];
+    if line.last() != Some(&b'D') {
+        return None;
+    }
     let (name, word) = words.into_iter().find_map(|(w, word)| Some((line.strip_suffix(w)?, word)))?;
     let at = memmem::find(name, b" > ")?;
     let class = at > 0

@@ -1,9 +1,9 @@
 //! GoogleTest: `[ RUN      ]` and its ends, and the trailer that lists skipped and failed tests once more.
 
-use crate::report::{Outcome, Session, Slow};
+use crate::report::{Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
-use crate::scan::{self, Names};
+use crate::scan::{self, Names, Slowest};
 use memchr::memmem;
 
 const NAME: &str = "gtest";
@@ -58,7 +58,7 @@ struct Gtest {
     running: bool,
     announced: bool,
     last: Vec<u8>,
-    slowest: Vec<Slow>,
+    slowest: Slowest,
     faults: Vec<String>,
     torn: bool,
 }
@@ -168,9 +168,7 @@ impl Gtest {
         self.results[kind] += 1;
         self.last.clear();
         self.last.extend_from_slice(name);
-        if seconds > 0.0 && self.slowest.len() < 10_000 {
-            self.slowest.push(Slow { id: scan::text(name), phase: None, seconds });
-        }
+        self.slowest.add(seconds, || scan::text(name));
         let checked = self.checked.take();
         if kind == 1 && self.early.len() < 100_000 {
             self.early.push((name.to_vec(), checked.is_some()));
@@ -191,10 +189,7 @@ impl Gtest {
         session.duration = was.ran.and_then(|(_, seconds)| seconds);
         session.last_test = (!was.last.is_empty()).then(|| scan::text(&was.last));
         session.unfinished = was.running.then(|| scan::text(&was.last)).into_iter().collect();
-        let mut slowest = was.slowest;
-        slowest.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        slowest.truncate(100);
-        session.slowest = slowest;
+        session.slowest = was.slowest.into_vec();
         let skipped = was.skipped.unwrap_or(if was.passed.is_some() { 0 } else { was.results[2] });
         let (passed, failed) = match (was.passed, was.ran) {
             // With --gtest_brief failed tests are not counted.
@@ -258,13 +253,15 @@ fn number_of_tests(rest: &[u8]) -> Option<u64> {
 /// `A.B, where GetParam() = 3 (0 ms)`: the name and how long.
 fn timed(rest: &[u8]) -> Option<(&[u8], f64)> {
     let body = rest.strip_suffix(b")")?;
-    let open = memmem::rfind(body, b" (")?;
-    let seconds = scan::seconds(&body[open + 2..])?;
-    Some((own(&body[..open]), seconds))
+    let (name, time) = body.split_at(body.iter().rposition(|b| *b == b'(')?);
+    Some((own(name.strip_suffix(b" ")?), scan::seconds(&time[1..])?))
 }
 
 /// The name without the value of its parameter.
 fn own(name: &[u8]) -> &[u8] {
+    if !name.contains(&b' ') {
+        return name;
+    }
     let cut = [&b", where "[..], b" ("].iter().filter_map(|w| memmem::find(name, w)).min();
     &name[..cut.unwrap_or(name.len())]
 }

@@ -3,10 +3,10 @@
 //! Counts are of the elements, not of the attributes of their suites: these disagree (pytest with subtests), or are
 //! missing. The document is read as it comes, in constant memory, line ends or not.
 
-use crate::report::{Failing, Outcome, Session, Slow};
+use crate::report::{Failing, Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
-use crate::scan;
+use crate::scan::{self, Slowest};
 use crate::xml::{self, Event, Xml};
 use memchr::memmem;
 
@@ -72,11 +72,9 @@ struct Tests {
     counts: [u64; 4],
     reruns: u64,
     failing: Vec<Failing>,
-    slowest: Vec<Slow>,
+    slowest: Slowest,
     /// The attributes of the last case.
     last: Vec<u8>,
-    /// Faster tests are not among the slowest.
-    bar: f64,
 }
 
 impl Runner for Junit {
@@ -84,7 +82,10 @@ impl Runner for Junit {
         // Behind other text the document comes line by line, and the middle of a very long line is lost.
         self.tests.torn |= line.text.len() >= LONG;
         self.block(line.text);
-        self.block(b"\n");
+        // Between tags a line end says nothing.
+        if !self.xml.is_between_tags() {
+            self.block(b"\n");
+        }
     }
 
     fn idle(&self) -> bool {
@@ -125,33 +126,34 @@ impl Junit {
         session.counts.reruns = Some(tests.reruns);
         session.failing = Some(tests.failing);
         session.last_test = (!tests.last.is_empty()).then(|| id(&tests.last));
-        let mut slowest = tests.slowest;
-        cut_slowest(&mut slowest);
-        session.slowest = slowest;
+        session.slowest = tests.slowest.into_vec();
         vec![session]
     }
 }
 
 /// A number of seconds, also with commas between thousands.
 fn number(value: &[u8]) -> Option<f64> {
-    let text = std::str::from_utf8(value).ok()?;
-    let plain = text.parse().ok().or_else(|| text.replace(',', "").parse().ok());
-    plain.filter(|n: &f64| n.is_finite())
+    let commas = || scan::decimal(std::str::from_utf8(value).ok()?.replace(',', "").as_bytes());
+    scan::decimal(value).or_else(commas).filter(|n| n.is_finite())
 }
 
 /// A test's class and name; bats takes the name alone.
 fn id(attributes: &[u8]) -> String {
-    let name = xml::attribute(attributes, b"name").unwrap_or_default();
-    match xml::attribute(attributes, b"classname") {
-        Some(class) if !class.ends_with(".bats") => format!("{class}::{name}"),
-        _ => name,
+    let (mut name, mut class) = (None, None);
+    for (key, value) in xml::attributes(attributes) {
+        match key {
+            b"name" => name = name.or(Some(value)),
+            b"classname" => class = class.or(Some(value)),
+            _ => {}
+        }
     }
-}
-
-/// Only the slowest are kept.
-fn cut_slowest(slowest: &mut Vec<Slow>) {
-    slowest.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    slowest.truncate(100);
+    let mut out = Vec::with_capacity(attributes.len());
+    if let Some(class) = class.filter(|c| !c.ends_with(b".bats")) {
+        xml::plain_into(class, &mut out);
+        out.extend_from_slice(b"::");
+    }
+    xml::plain_into(name.unwrap_or_default(), &mut out);
+    scan::owned(out)
 }
 
 impl Tests {
@@ -272,13 +274,7 @@ impl Tests {
         if case.failed && case.error {
             self.counts[2] += 1;
         }
-        if case.seconds > self.bar {
-            self.slowest.push(Slow { id: id(&case.attributes), phase: None, seconds: case.seconds });
-            if self.slowest.len() > 1000 {
-                cut_slowest(&mut self.slowest);
-                self.bar = self.slowest.last().map_or(0.0, |s| s.seconds);
-            }
-        }
+        self.slowest.add(case.seconds, || id(&case.attributes));
         if (case.failed || case.error) && self.failing.len() < 100_000 {
             let outcome = if case.failed { Outcome::Failed } else { Outcome::Error };
             let mut failing = Failing::new(id(&case.attributes), outcome);

@@ -2,7 +2,7 @@
 
 use crate::prefix::Prefix;
 use crate::runner::Line;
-use memchr::{memchr, memchr_iter, memchr2};
+use memchr::{memchr, memchr_iter};
 use std::io::{self, Read};
 use tb_shared::pytest::strip_into;
 
@@ -69,6 +69,22 @@ impl<'a> Block<'a> {
     }
 }
 
+/// What may have to be cleaned from the lines of a block. Most have neither, and one look at the whole is cheaper
+/// than one at each line.
+#[derive(Clone, Copy)]
+pub(crate) struct Dirt {
+    escapes: bool,
+    returns: bool,
+}
+
+impl Dirt {
+    /// What a block has of it.
+    pub(crate) fn of(block: &Block<'_>) -> Dirt {
+        let has = |byte| memchr(byte, block.text).is_some();
+        Dirt { escapes: has(0x1b), returns: has(b'\r') }
+    }
+}
+
 /// Makes lines clean: no escape sequences, no carriage returns, no prefix.
 #[derive(Default)]
 pub(crate) struct Cleaner {
@@ -80,17 +96,22 @@ pub(crate) struct Cleaner {
 impl Cleaner {
     /// Every line of a block, clean.
     pub(crate) fn lines(&mut self, block: &Block<'_>, mut see: impl FnMut(Line<'_>)) {
-        // Most blocks have nothing to clean, and one look at the whole is cheaper than one at each line.
-        if self.prefix.is_empty() && memchr2(0x1b, b'\r', block.text).is_none() {
+        let dirt = Dirt::of(block);
+        if !self.is_needed(dirt) {
             return block.lines(|text, ended| see(Line { text, ended }));
         }
-        block.lines(|text, ended| self.line(text, ended, &mut see));
+        block.lines(|text, ended| self.line(text, ended, dirt, &mut see));
+    }
+
+    /// Whether lines of such a block are not clean as they are.
+    pub(crate) fn is_needed(&self, dirt: Dirt) -> bool {
+        dirt.escapes || dirt.returns || !self.prefix.is_empty()
     }
 
     /// One line, clean; several for a line that was drawn over and over.
-    pub(crate) fn line(&mut self, text: &[u8], ended: bool, see: &mut impl FnMut(Line<'_>)) {
+    pub(crate) fn line(&mut self, text: &[u8], ended: bool, dirt: Dirt, see: &mut impl FnMut(Line<'_>)) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let text = if memchr(0x1b, text).is_some() {
+        let text = if dirt.escapes {
             scratch.clear();
             strip_into(text, &mut scratch);
             &scratch[..]
@@ -101,7 +122,7 @@ impl Cleaner {
         while let Some(rest) = text.strip_suffix(b"\r") {
             text = rest;
         }
-        while let Some(at) = memchr(b'\r', text) {
+        while let Some(at) = dirt.returns.then(|| memchr(b'\r', text)).flatten() {
             if at > 0 {
                 see(Line { text: &text[..at], ended: false });
             }

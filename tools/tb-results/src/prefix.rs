@@ -33,11 +33,11 @@ impl Prefix {
         self.parts.is_empty()
     }
 
-    /// From a line that holds a session's header behind something else.
+    /// From a line, without escape sequences, that holds a session's header behind something else.
     pub(crate) fn of_header(line: &[u8]) -> Option<Prefix> {
-        let line = plain(line);
         let line = line.trim_ascii_end();
-        let at = memchr::memmem::find(line, HEADER)?;
+        // The bar at its end is looked for first: this is asked of every line until a runner is known.
+        let at = line.ends_with(b"=").then(|| memchr::memmem::find(line, HEADER))??;
         let start = line[..at].iter().rposition(|b| *b != b'=').map_or(0, |i| i + 1);
         // A test's name, or what it wrote, may stand before the header of a run inside it: that is no prefix.
         let ends_like_one =

@@ -4,7 +4,7 @@
 use crate::contract::Lines as ContractLines;
 use crate::decode;
 use crate::junitxml::{self, Junit};
-use crate::lines::{self, Cleaner};
+use crate::lines::{self, Cleaner, Dirt};
 use crate::prefix::Prefix;
 use crate::report::{Report, Session};
 use crate::runner::{self, Format, Line, Runner, TABLE};
@@ -44,13 +44,18 @@ pub fn read(
                 reader.line(line);
             });
         } else {
+            let dirt = Dirt::of(block);
             // Each line may be the one that shows what stands before all of them.
             block.lines(|text, ended| {
                 let mut learnt = None;
-                cleaner.line(text, ended, &mut |line| learnt = reader.line(line).or(learnt.take()));
+                if cleaner.is_needed(dirt) {
+                    cleaner.line(text, ended, dirt, &mut |line| learnt = reader.line(line).or(learnt.take()));
+                } else {
+                    learnt = reader.line(Line { text, ended });
+                }
                 if let Some(prefix) = learnt {
                     cleaner.prefix = prefix;
-                    cleaner.line(text, ended, &mut |line| {
+                    cleaner.line(text, ended, dirt, &mut |line| {
                         reader.line(line);
                     });
                 }
@@ -91,6 +96,8 @@ struct Reader {
     fixed: Option<&'static Format>,
     active: Option<(&'static Format, Box<dyn Runner>)>,
     sessions: Vec<Session>,
+    /// The runner that the job's command starts.
+    hinted: Option<&'static Format>,
     before: VecDeque<Vec<u8>>,
     /// Lines were seen that `before` has no room for.
     dropped: bool,
@@ -104,6 +111,7 @@ impl Reader {
             fixed,
             active,
             sessions: Vec::new(),
+            hinted: None,
             before: VecDeque::new(),
             dropped: false,
             contract: ContractLines::default(),
@@ -113,13 +121,13 @@ impl Reader {
     /// The next line. The answer is a prefix that this line shows all lines to have.
     fn line(&mut self, line: Line<'_>) -> Option<Prefix> {
         if line.text.starts_with(b"=== GATE") && self.contract.line(line.text) {
+            self.hinted = self.contract.command().and_then(runner::by_command);
             return None;
         }
         match &mut self.active {
             Some((format, runner)) => {
                 if self.fixed.is_none() && TABLE.len() > 1 && runner.idle() {
-                    let format: &Format = format;
-                    let other = TABLE.iter().find(|f| f.name != format.name && (f.opens)(line.text));
+                    let other = runner::opened(line.text, Some(format));
                     if let Some(other) = other {
                         self.change(other);
                     }
@@ -135,8 +143,8 @@ impl Reader {
 
     /// A line while no parser is at work.
     fn look(&mut self, line: Line<'_>) -> Option<Prefix> {
-        let hinted = self.hinted();
-        if let Some(format) = hinted.into_iter().chain(TABLE).find(|f| (f.opens)(line.text)) {
+        let hinted = self.hinted.filter(|f| (f.opens)(line.text));
+        if let Some(format) = hinted.or_else(|| runner::opened(line.text, None)) {
             self.change(format);
             if let Some((_, runner)) = &mut self.active {
                 for text in self.before.drain(..) {
@@ -162,11 +170,6 @@ impl Reader {
         None
     }
 
-    /// The runner that the job's command starts.
-    fn hinted(&self) -> Option<&'static Format> {
-        runner::by_command(self.contract.command()?)
-    }
-
     fn change(&mut self, to: &'static Format) {
         if let Some((_, runner)) = self.active.take() {
             self.sessions.extend(runner.finish());
@@ -180,7 +183,7 @@ impl Reader {
             let lines: Vec<&[u8]> = self.before.iter().map(Vec::as_slice).collect();
             let likely = TABLE.iter().find(|f| (f.may_be)(&lines));
             // What the job was started as comes first.
-            for format in self.hinted().into_iter().chain(likely) {
+            for format in self.hinted.into_iter().chain(likely) {
                 let mut runner = (format.start)();
                 for text in &lines {
                     runner.line(Line { text, ended: true });

@@ -394,8 +394,9 @@ impl Report {
         if self.sessions.is_empty() {
             return None;
         }
-        let mut seen = HashSet::new();
-        let mut all = Vec::new();
+        let most = self.sessions.iter().flat_map(|s| &s.failing).map(Vec::len).sum();
+        let mut seen = HashSet::with_capacity(most);
+        let mut all = Vec::with_capacity(most);
         for session in &self.sessions {
             all.extend(session.failing.as_ref()?.iter().filter(|f| seen.insert((f.id.as_str(), f.outcome))));
         }

@@ -1,17 +1,25 @@
 //! What the parsers of several runners need: numbers, durations, names in order, classes of errors.
 
-use crate::report::{Failing, Outcome};
-use std::collections::{HashMap, HashSet};
+use crate::report::{Failing, Outcome, Slow};
+use std::collections::HashSet;
+use std::collections::hash_map::{Entry, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// How many failing tests are kept. A log that names more is noise, or nobody reads the list.
 const NAMES: usize = 100_000;
+/// Powers of ten, as many as have a use for a number of 15 bytes.
+const POWERS: [f64; 15] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14];
 /// So much of a message is kept.
 const MESSAGE: usize = 400;
 
 /// Bytes of a log as text.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The same, not copied if it is UTF-8, as it mostly is.
+pub(crate) fn owned(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|e| text(e.as_bytes()))
 }
 
 /// The number that the text begins with, and what follows it.
@@ -29,6 +37,28 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
     leading(text).filter(|(_, rest)| rest.is_empty()).map(|(n, _)| n)
 }
 
+/// A number that may have a fraction, and nothing else.
+pub(crate) fn decimal(text: &[u8]) -> Option<f64> {
+    let other = || std::str::from_utf8(text).ok()?.parse().ok();
+    // Every test has such a number. Few digits over a power of ten are both exact, and so is what they round to.
+    if text.len() > 15 {
+        return other();
+    }
+    let (mut digits, mut point) = (0u64, None);
+    for (i, byte) in text.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => digits = digits * 10 + u64::from(byte - b'0'),
+            b'.' if point.is_none() => point = Some(i),
+            _ => return other(),
+        }
+    }
+    if text.len() == usize::from(point.is_some()) {
+        return None;
+    }
+    let places = point.map_or(0, |at| text.len() - at - 1);
+    Some(digits as f64 / POWERS[places])
+}
+
 /// `4 failed`: the number and the words.
 pub(crate) fn counted(text: &[u8]) -> Option<(u64, &[u8])> {
     let (n, rest) = leading(text)?;
@@ -44,7 +74,7 @@ pub(crate) fn seconds(text: &[u8]) -> Option<f64> {
     }
     while !rest.is_empty() {
         let len = rest.iter().take_while(|b| b.is_ascii_digit() || **b == b'.').count();
-        let n: f64 = std::str::from_utf8(&rest[..len]).ok()?.parse().ok()?;
+        let n = decimal(&rest[..len])?;
         rest = rest[len..].trim_ascii_start();
         let len = rest.iter().take_while(|b| b.is_ascii_alphabetic()).count();
         sum += n * match &rest[..len] {
@@ -97,9 +127,15 @@ pub(crate) fn place(text_: &[u8]) -> Option<(String, u64)> {
     None
 }
 
-/// A number that stands for a name where only membership is asked (FNV-1a).
+/// A number that stands for a name where only membership is asked. It is made for each test: eight bytes at a time.
 pub(crate) fn hash(name: &[u8]) -> u64 {
-    name.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+    let mix = |hash: u64, word: u64| {
+        let mixed = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ (mixed >> 32)
+    };
+    let (words, rest) = name.as_chunks();
+    let hash = words.iter().fold(name.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    mix(hash, rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)))
 }
 
 /// Text as a pattern that matches just it, in the dialects of regular expressions that runners take.
@@ -161,24 +197,56 @@ pub(crate) fn torn(line: &[u8]) -> bool {
     }
 }
 
+/// The slowest tests of a log of any length.
+#[derive(Default)]
+pub(crate) struct Slowest {
+    all: Vec<Slow>,
+    /// Faster tests are not among them.
+    bar: f64,
+}
+
+impl Slowest {
+    /// One more test; its name is asked for only if it is slow.
+    pub(crate) fn add(&mut self, seconds: f64, id: impl FnOnce() -> String) {
+        if seconds > self.bar {
+            self.all.push(Slow { id: id(), phase: None, seconds });
+            if self.all.len() >= 1000 {
+                self.cut();
+                self.bar = self.all.last().map_or(0.0, |s| s.seconds);
+            }
+        }
+    }
+
+    fn cut(&mut self) {
+        self.all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        self.all.truncate(100);
+    }
+
+    /// Those that are told, the slowest first.
+    pub(crate) fn into_vec(mut self) -> Vec<Slow> {
+        self.cut();
+        self.all
+    }
+}
+
 /// Failing tests in the order of the log, each once.
 #[derive(Default)]
 pub(crate) struct Names {
     all: Vec<Failing>,
-    index: HashMap<String, usize>,
+    /// Where the name of that hash is.
+    index: HashMap<u64, usize, BuildHasherDefault<Same>>,
 }
 
 impl Names {
     /// The test of that id, new if it was not there. `None`: there are too many already.
     pub(crate) fn add(&mut self, id: &[u8], outcome: Outcome) -> Option<&mut Failing> {
-        let id = text(id);
-        let at = match self.index.get(&id) {
-            Some(at) => *at,
-            None if self.all.len() >= NAMES => return None,
-            None => {
-                self.index.insert(id.clone(), self.all.len());
-                self.all.push(Failing::new(id, outcome));
-                self.all.len() - 1
+        let next = self.all.len();
+        let at = match self.index.entry(hash(id)) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(_) if next >= NAMES => return None,
+            Entry::Vacant(free) => {
+                self.all.push(Failing::new(text(id), outcome));
+                *free.insert(next)
             }
         };
         self.all.get_mut(at)
@@ -186,7 +254,7 @@ impl Names {
 
     /// The test of that id.
     pub(crate) fn get(&mut self, id: &[u8]) -> Option<&mut Failing> {
-        let at = *self.index.get(std::str::from_utf8(id).ok()?)?;
+        let at = *self.index.get(&hash(id))?;
         self.all.get_mut(at)
     }
 
@@ -235,6 +303,14 @@ mod tests {
         }
         for text in ["", "s", "1", "1 apple", "1.2.3s", "-1s"] {
             assert_eq!(seconds(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn decimals_are_what_a_parser_makes_of_them() {
+        let texts = ["0", "0.1", "12.", ".5", "0.30", "123456789.12345", "12345678901234.5678", "1e3", "inf"];
+        for text in texts.into_iter().chain(["", ".", "1.2.3", "-1", "1,5", " 1", "1s", "\u{661}"]) {
+            assert_eq!(decimal(text.as_bytes()), text.parse().ok(), "{text}");
         }
     }
 

@@ -8,9 +8,11 @@ use crate::report::{Failing, Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Names};
-use memchr::memmem;
+use memchr::memmem::{self, Finder};
+use std::sync::LazyLock;
 
 const NAME: &str = "tap";
+static WSTAT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(" (Wstat: "));
 /// What prove says when a test bails out.
 const STOPPED: &[u8] = b"FAILED--Further testing stopped";
 
@@ -336,7 +338,7 @@ impl Tap {
 
     /// `a.t (Wstat: 512 (exited 2) Tests: 6 Failed: 2)` and what stands under it.
     fn prove_line(&mut self, line: &[u8]) {
-        if memmem::find(line, b" (Wstat: ").is_some()
+        if WSTAT.find(line).is_some()
             && let Some(at) = memmem::find(line, b" Failed: ")
         {
             self.report.failed += scan::leading(&line[at + 9..]).map_or(0, |(n, _)| n);

@@ -1,7 +1,8 @@
 //! A reader of XML that is pushed bytes and gives tags and text, in bounded memory. It checks nothing: what reports
 //! hold is known, and a broken one is read as far as it goes.
 
-use memchr::memchr;
+use crate::scan;
+use memchr::{memchr, memchr_iter, memchr2, memchr3};
 
 /// A tag longer than this is a message that nobody reads to its end; the rest of it is dropped.
 const TAG: usize = 64 << 10;
@@ -52,21 +53,42 @@ impl Xml {
     pub(crate) fn push(&mut self, mut bytes: &[u8], mut see: impl FnMut(Event<'_>)) {
         while !bytes.is_empty() {
             let used = match self.state {
-                State::Text => {
-                    let end = memchr(b'<', bytes);
-                    self.keep(&bytes[..end.unwrap_or(bytes.len())]);
-                    if end.is_some() {
-                        self.state = State::Tag(None);
-                        self.tag.clear();
-                    }
-                    end.map_or(bytes.len(), |at| at + 1)
-                }
+                State::Text => self.in_text(bytes, &mut see),
                 State::Tag(quote) => self.in_tag(bytes, quote, &mut see),
                 State::Comment => self.until(bytes, *b"-->", false),
                 State::Data => self.until(bytes, *b"]]>", true),
             };
             bytes = &bytes[used..];
         }
+    }
+
+    /// Whether a tag was the last thing that came.
+    pub(crate) fn is_between_tags(&self) -> bool {
+        self.state == State::Text && self.text.is_empty()
+    }
+
+    /// Takes bytes of a text, and of the tag behind it if all of it is here; how many.
+    fn in_text(&mut self, bytes: &[u8], see: &mut impl FnMut(Event<'_>)) -> usize {
+        let end = memchr(b'<', bytes).unwrap_or(bytes.len());
+        let (text, rest) = bytes.split_at(end);
+        // Most tags are, and need not be copied to be read.
+        if let Some(len) = rest.get(1..).and_then(tag_end) {
+            if self.text.is_empty() && text.len() <= TEXT {
+                tell(text, &rest[1..=len], see);
+            } else {
+                self.keep(text);
+                tell(&self.text, &rest[1..=len], see);
+                self.text.clear();
+            }
+            return end + len + 2;
+        }
+        self.keep(text);
+        if rest.is_empty() {
+            return end;
+        }
+        self.state = State::Tag(None);
+        self.tag.clear();
+        end + 1
     }
 
     fn keep(&mut self, text: &[u8]) {
@@ -81,7 +103,7 @@ impl Xml {
     fn in_tag(&mut self, bytes: &[u8], quote: Option<u8>, see: &mut impl FnMut(Event<'_>)) -> usize {
         let end = match quote {
             Some(mark) => memchr(mark, bytes),
-            None => memchr::memchr3(b'>', b'"', b'\'', bytes),
+            None => memchr3(b'>', b'"', b'\'', bytes),
         };
         let len = end.unwrap_or(bytes.len());
         let room = TAG.saturating_sub(self.tag.len());
@@ -130,23 +152,10 @@ impl Xml {
     }
 
     fn whole(&mut self, see: &mut impl FnMut(Event<'_>)) {
-        let tag = std::mem::take(&mut self.tag);
-        let body = &tag[..];
-        if !matches!(body.first(), None | Some(b'?' | b'!')) {
-            if !self.text.is_empty() {
-                see(Event::Text(&self.text));
-                self.text.clear();
-            }
-            if let Some(name) = body.strip_prefix(b"/") {
-                see(Event::Close(local(name.trim_ascii())));
-            } else {
-                let empty = body.ends_with(b"/");
-                let body = body.strip_suffix(b"/").unwrap_or(body);
-                let end = body.iter().position(u8::is_ascii_whitespace).unwrap_or(body.len());
-                see(Event::Open { name: local(&body[..end]), attributes: &body[end..], empty });
-            }
+        if !matches!(self.tag.first(), None | Some(b'?' | b'!')) {
+            tell(&self.text, &self.tag, see);
+            self.text.clear();
         }
-        self.tag = tag;
     }
 
     /// Takes bytes up to the mark that ends a comment or data.
@@ -176,17 +185,53 @@ impl Xml {
     }
 }
 
+/// The length of the tag that the text begins with, if it ends here and is an element's.
+fn tag_end(text: &[u8]) -> Option<usize> {
+    let text = &text[..text.len().min(TAG)];
+    if matches!(text.first(), Some(b'?' | b'!' | b'>')) {
+        return None;
+    }
+    // An even number of quotation marks, all of them of one kind, are closed: so it is but for values that hold
+    // an apostrophe or a bracket.
+    let end = memchr2(b'>', b'\'', text)?;
+    if text[end] == b'>' && memchr_iter(b'"', &text[..end]).count().is_multiple_of(2) {
+        return Some(end);
+    }
+    let mut at = 0;
+    loop {
+        at += memchr3(b'>', b'"', b'\'', text.get(at..)?)?;
+        match text[at] {
+            b'>' => return Some(at),
+            mark => at += memchr(mark, &text[at + 1..])? + 2,
+        }
+    }
+}
+
+/// Hands on the text before a tag, and the tag.
+fn tell(text: &[u8], tag: &[u8], see: &mut impl FnMut(Event<'_>)) {
+    if !text.is_empty() {
+        see(Event::Text(text));
+    }
+    if let Some(name) = tag.strip_prefix(b"/") {
+        return see(Event::Close(local(name.trim_ascii())));
+    }
+    let empty = tag.ends_with(b"/");
+    let body = tag.strip_suffix(b"/").unwrap_or(tag);
+    let end = body.iter().position(u8::is_ascii_whitespace).unwrap_or(body.len());
+    see(Event::Open { name: local(&body[..end]), attributes: &body[end..], empty });
+}
+
 /// A name without its namespace.
 fn local(name: &[u8]) -> &[u8] {
-    memchr::memrchr(b':', name).map_or(name, |at| &name[at + 1..])
+    name.iter().rposition(|b| *b == b':').map_or(name, |at| &name[at + 1..])
 }
 
 /// The attributes of a tag, names and values not decoded.
 pub(crate) fn attributes(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        rest = rest.trim_ascii_start();
-        let equals = memchr(b'=', rest)?;
+        // Names are too short for a search to be set up.
+        let equals = rest.iter().position(|b| *b == b'=')?;
         let name = rest[..equals].trim_ascii();
         let value = rest[equals + 1..].trim_ascii_start();
         let mark = *value.first().filter(|b| matches!(b, b'"' | b'\''))?;
@@ -198,16 +243,18 @@ pub(crate) fn attributes(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 
 /// The decoded value of an attribute.
 pub(crate) fn attribute(text: &[u8], key: &[u8]) -> Option<String> {
-    attributes(text).find(|(name, _)| *name == key).map(|(_, value)| scan_text(value))
-}
-
-fn scan_text(value: &[u8]) -> String {
-    String::from_utf8_lossy(&plain(value)).into_owned()
+    attributes(text).find(|(name, _)| *name == key).map(|(_, value)| scan::owned(plain(value)))
 }
 
 /// Text with its entities decoded.
 pub(crate) fn plain(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
+    plain_into(text, &mut out);
+    out
+}
+
+/// Appends text with its entities decoded.
+pub(crate) fn plain_into(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;
     while let Some(at) = memchr(b'&', rest) {
         out.extend_from_slice(&rest[..at]);
@@ -225,7 +272,6 @@ pub(crate) fn plain(text: &[u8]) -> Vec<u8> {
         }
     }
     out.extend_from_slice(rest);
-    out
 }
 
 fn entity(name: &[u8]) -> Option<char> {

@@ -178,7 +178,7 @@ pub(crate) fn many(dir: &Path, count: u32) -> Result {
     Ok(())
 }
 
-fn create(
+pub(super) fn create(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
 ) -> std::io::Result<()> {

@@ -68,7 +68,7 @@ pub(crate) fn table(title: &str, series: &[Series]) {
     }
 }
 
-fn quantile(samples: &[f64], q: f64) -> Option<f64> {
+pub(super) fn quantile(samples: &[f64], q: f64) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     let last = sorted.len().checked_sub(1)?;

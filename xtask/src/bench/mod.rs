@@ -3,6 +3,7 @@
 //! A ratio says more than a time: both sides have the same machine, the same load and the same page cache.
 
 mod data;
+mod formats;
 mod measure;
 mod peers;
 
@@ -30,6 +31,7 @@ const CHAPTERS: &[Chapter] = &[
     ("guard", guard),
     ("sweep", sweep),
     ("results", results),
+    ("formats", formats::formats),
 ];
 
 /// Runs the chapters asked for, all of them when none was.

@@ -1,7 +1,12 @@
 //! The lines of `go test`, one by one.
 
 use crate::scan;
-use memchr::memmem;
+use memchr::memmem::{self, Finder};
+use std::sync::LazyLock;
+
+pub(super) static ACTION: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"Action\":\""));
+pub(super) static OUTPUT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"Output\":\""));
+pub(super) static PACKAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"Package\":\""));
 
 /// What became of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,23 +54,33 @@ pub(super) fn split(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// `--- FAIL: TestSubs/bad_one (0.00s)` at the end of a line. Names hold no spaces, so only the last dashes can be
-/// its own.
+/// `=== RUN   TestSubs/bad_one` at the end of a line: the name. Names hold no spaces, so what is looked for is known
+/// from the last one.
+pub(super) fn announced(line: &[u8]) -> Option<&[u8]> {
+    let (before, name) = line.split_at(memchr::memrchr(b' ', line)? + 1);
+    (before.ends_with(b"=== RUN   ") && !name.is_empty() && name.len() < 4096).then_some(name)
+}
+
+/// `--- FAIL: TestSubs/bad_one (0.00s)` at the end of a line, from there on backwards.
 pub(super) fn result(line: &[u8]) -> Option<(&[u8], Word, f64)> {
     let body = line.strip_suffix(b"s)")?;
-    let rest = &body[memmem::rfind(body, b"--- ")? + 4..];
-    let (word, rest) = [(&b"PASS: "[..], Word::Pass), (b"FAIL: ", Word::Fail), (b"SKIP: ", Word::Skip)]
-        .into_iter()
-        .find_map(|(mark, word)| Some((word, rest.strip_prefix(mark)?)))?;
-    let open = memmem::rfind(rest, b" (")?;
-    let seconds = std::str::from_utf8(&rest[open + 2..]).ok()?.parse().ok()?;
-    let name = &rest[..open];
-    (!name.is_empty() && !name.contains(&b' ')).then_some((name, word, seconds))
+    // Nearer than a search is worth.
+    let (body, seconds) = body.split_at(body.iter().rposition(|b| *b == b'(')?);
+    let body = body.strip_suffix(b" ")?;
+    let seconds = scan::decimal(&seconds[1..])?;
+    let (body, name) = body.split_at(memchr::memrchr(b' ', body)? + 1);
+    let word = match body.last_chunk()? {
+        b"--- PASS: " => Word::Pass,
+        b"--- FAIL: " => Word::Fail,
+        b"--- SKIP: " => Word::Skip,
+        _ => return None,
+    };
+    (!name.is_empty()).then_some((name, word, seconds))
 }
 
 /// The raw value of a member of a JSON object on one line, up to its closing quotation mark.
-pub(super) fn field<'l>(line: &'l [u8], key: &[u8]) -> Option<&'l [u8]> {
-    let start = memmem::find(line, key)? + key.len();
+pub(super) fn field<'l>(line: &'l [u8], key: &Finder<'_>) -> Option<&'l [u8]> {
+    let start = key.find(line)? + key.needle().len();
     let mut end = start;
     loop {
         end += memchr::memchr2(b'"', b'\\', line.get(end..)?)?;

@@ -7,20 +7,18 @@
 
 mod lines;
 
-use crate::report::{Outcome, Session, Slow};
+use crate::report::{Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
-use crate::scan::{self, Hashes, Names};
-use lines::{Ended, Word, field, package, result, worth};
+use crate::scan::{self, Hashes, Names, Slowest};
+use lines::{ACTION, Ended, OUTPUT, PACKAGE, Word, announced, field, package, result, worth};
 use memchr::memmem::{self, Finder};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 const NAME: &str = "go";
 
-static RESULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("--- "));
 static GO: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(".go:"));
-static RUN: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("=== RUN   "));
 
 /// Whether a line opens output of `go test`.
 pub(crate) fn opens(line: &[u8]) -> bool {
@@ -89,6 +87,8 @@ fn test_dot(id: &str) -> Option<usize> {
 struct Package {
     announced: Hashes,
     running: Vec<Vec<u8>>,
+    /// The names of those that run no more: room for the next.
+    spare: Vec<Vec<u8>>,
     passed: u64,
     skipped: u64,
     failures: Vec<Vec<u8>>,
@@ -120,11 +120,24 @@ impl Package {
         self.said.entry(test).or_insert_with(|| (file, n, scan::message(&said[at..])));
     }
 
-    /// A test runs no more. Mostly it is the one that was begun last.
-    fn ended(&mut self, name: &[u8]) {
-        if let Some(at) = self.running.iter().rposition(|r| r == name) {
-            self.running.remove(at);
+    /// A test runs no more. Mostly it is the one that was begun last. False if it did not run.
+    fn ended(&mut self, name: &[u8]) -> bool {
+        let at = self.running.iter().rposition(|r| r == name);
+        self.spare.extend(at.map(|at| self.running.remove(at)));
+        at.is_some()
+    }
+
+    /// A test was announced.
+    fn began(&mut self, name: &[u8]) {
+        self.announced.insert(scan::hash(name));
+        if !self.notes.is_empty() && !name.contains(&b'/') {
+            self.notes.clear();
         }
+        self.ended(name);
+        let mut kept = self.spare.pop().unwrap_or_default();
+        kept.clear();
+        kept.extend_from_slice(name);
+        self.running.push(kept);
     }
 }
 
@@ -148,7 +161,7 @@ struct Go {
     unfinished: Vec<String>,
     last: Vec<u8>,
     faults: Vec<String>,
-    slowest: Vec<Slow>,
+    slowest: Slowest,
 }
 
 impl Runner for Go {
@@ -169,10 +182,10 @@ impl Runner for Go {
         let left = std::mem::take(&mut self.open).into_values().chain([text]);
         let left: Vec<Package> = left.filter(|p| !p.is_new()).collect();
         let torn = !left.is_empty();
-        for package in left {
+        for mut package in left {
             self.silent += u64::from(package.announced.is_empty());
             self.unfinished.extend(package.running.iter().map(|t| scan::text(t)));
-            self.count(package, "");
+            self.count(&mut package, "");
         }
         if !self.seen {
             return Vec::new();
@@ -191,9 +204,7 @@ impl Runner for Go {
         session.last_test = (!self.last.is_empty()).then(|| scan::text(&self.last));
         session.unfinished = self.unfinished;
         session.faults = self.faults;
-        self.slowest.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        self.slowest.truncate(100);
-        session.slowest = self.slowest;
+        session.slowest = self.slowest.into_vec();
         session.failing = self.names.if_named(self.failed);
         vec![session]
     }
@@ -202,13 +213,14 @@ impl Runner for Go {
 impl Go {
     /// An event of `go test -json`; false if it is none.
     fn event(&mut self, line: &[u8]) -> bool {
-        let Some(action) = field(line, b"\"Action\":\"") else { return false };
+        let Some(action) = field(line, &ACTION) else { return false };
         self.seen = true;
         match action {
             b"output" => {
                 // Most output is of no interest, and need not be decoded to know that.
-                let Some(raw) = field(line, b"\"Output\":\"") else { return true };
-                if RESULT.find(raw).is_none() && RUN.find(raw).is_none() && !worth(raw) {
+                let Some(raw) = field(line, &OUTPUT) else { return true };
+                let said = raw.strip_suffix(b"\\n").unwrap_or(raw);
+                if !said.ends_with(b"s)") && announced(said).is_none() && !worth(raw) {
                     return true;
                 }
             }
@@ -225,9 +237,8 @@ impl Go {
             }
             _ => return true,
         }
-        let package =
-            field(line, b"\"Package\":\"").and_then(|p| std::str::from_utf8(p).ok()).unwrap_or_default();
-        match field(line, b"\"Output\":\"") {
+        let package = field(line, &PACKAGE).and_then(|p| std::str::from_utf8(p).ok()).unwrap_or_default();
+        match field(line, &OUTPUT) {
             Some(raw) => {
                 let raw = raw.strip_suffix(b"\\n").unwrap_or(raw);
                 if memchr::memchr(b'\\', raw).is_none() {
@@ -261,21 +272,11 @@ impl Go {
             b'm' | b'K' | b'S' | b'A' => self.ended |= scan::torn(line),
             _ => {}
         }
-        if let Some(at) = RUN.find(line) {
-            let name = &line[at + 10..];
-            if !name.is_empty() && !name.contains(&b' ') && name.len() < 4096 {
-                let open = self.package(key);
-                open.announced.insert(scan::hash(name));
-                if !name.contains(&b'/') {
-                    open.notes.clear();
-                }
-                open.ended(name);
-                open.running.push(name.to_vec());
-                return;
-            }
-        }
-        if let Some((name, word, seconds)) = RESULT.find(line).and_then(|_| result(line)) {
+        if let Some((name, word, seconds)) = result(line) {
             return self.result(key, name, word, seconds);
+        }
+        if let Some(name) = announced(line) {
+            return self.package(key).began(name);
         }
         match first {
             b'p' if line.starts_with(b"panic: ") => {
@@ -341,10 +342,10 @@ impl Go {
 
     fn result(&mut self, key: &str, name: &[u8], word: Word, seconds: f64) {
         let open = self.package(key);
-        if !open.announced.is_empty() && !open.announced.contains(&scan::hash(name)) {
+        // What ran was announced.
+        if !open.ended(name) && !open.announced.is_empty() && !open.announced.contains(&scan::hash(name)) {
             return;
         }
-        open.ended(name);
         open.just_failed = word == Word::Fail;
         match word {
             Word::Pass => open.passed += 1,
@@ -360,9 +361,7 @@ impl Go {
         }
         self.last.clear();
         self.last.extend_from_slice(name);
-        if seconds > 0.0 && self.slowest.len() < 10_000 {
-            self.slowest.push(Slow { id: scan::text(name), phase: None, seconds });
-        }
+        self.slowest.add(seconds, || scan::text(name));
     }
 
     /// The line of a package that ended.
@@ -402,20 +401,33 @@ impl Go {
                     .extend(stuck.iter().map(|t| format!("{}.{}", scan::text(path), scan::text(t))));
             }
         }
-        self.count(package, &scan::text(path));
+        self.count(&mut package, &scan::text(path));
+        // Text has the next package behind this one, and most are of a size: its room is used again.
+        if key.is_empty() && package.announced.capacity() < 10_000 {
+            package.announced.clear();
+            package.failures.clear();
+            package.running.clear();
+            let Package { announced, failures, running, spare, .. } = package;
+            self.text = Package { announced, failures, running, spare, ..Package::default() };
+        }
     }
 
-    fn count(&mut self, package: Package, path: &str) {
+    fn count(&mut self, package: &mut Package, path: &str) {
         self.passed += package.passed;
         self.skipped += package.skipped;
         self.failed += package.failures.len() as u64;
-        for name in package.failures {
-            let id =
-                if path.is_empty() { scan::text(&name) } else { format!("{path}.{}", scan::text(&name)) };
-            let Some(failing) = self.names.add(id.as_bytes(), Outcome::Failed) else { continue };
-            if let Some((file, line, said)) = package.said.get(&scan::hash(&name)) {
-                failing.place = Some((file.clone(), *line));
-                failing.message = Some(said.clone());
+        let mut id = path.as_bytes().to_vec();
+        if !id.is_empty() {
+            id.push(b'.');
+        }
+        let before = id.len();
+        for name in &package.failures {
+            id.truncate(before);
+            id.extend_from_slice(name);
+            let Some(failing) = self.names.add(&id, Outcome::Failed) else { continue };
+            if let Some((file, line, said)) = package.said.remove(&scan::hash(name)) {
+                failing.place = Some((file, line));
+                failing.message = Some(said);
             }
         }
     }

@@ -56,18 +56,28 @@ pub fn opens(line: &[u8]) -> bool {
         b'g' if line.starts_with(b"gw0 ") => line[4..].starts_with(b"[") || line[4..].starts_with(b"I / "),
         b'b' if line.starts_with(b"bringing up nodes...") => true,
         b'n' | b'0'..=b'9' if pytest::summary(line).is_some() => true,
+        // No id, no path and no letters begin so, but many lines of others do.
+        b' ' => false,
         _ => {
             let (body, percent) = pytest::percent(line);
-            if let Some((id, _)) = pytest::result(body) {
+            // Most lines that this is asked of are other runners': those without an id are soon told.
+            if pytest::is_id(body)
+                && let Some((id, _)) = pytest::result(body)
+            {
                 let colon = memchr::memchr(b':', id).unwrap_or(0);
                 return percent.is_some() || id[..colon].ends_with(b".py");
             }
-            let Some(dots) = pytest::dots(body) else {
-                // Letters, and somebody's last words glued to them.
-                return crash::before_last_words(line).is_some_and(|before| {
-                    let (body, _) = pytest::percent(before.trim_ascii_end());
-                    pytest::dots(body).is_some_and(|d| d.path.is_empty())
-                });
+            // Letters end a line of the short form, or begin one that somebody's last words are glued to.
+            let letter = |b: &u8| b".FEsxXRu,-yYf".contains(b);
+            let dots = body.trim_ascii_end().last().filter(|b| letter(b)).and_then(|_| pytest::dots(body));
+            let Some(dots) = dots else {
+                let behind = line.iter().find(|b| !letter(b));
+                return letter(&first)
+                    && matches!(behind, Some(b' ' | b'[' | b'+' | b'T' | b'a'))
+                    && crash::before_last_words(line).is_some_and(|before| {
+                        let (body, _) = pytest::percent(before.trim_ascii_end());
+                        pytest::dots(body).is_some_and(|d| d.path.is_empty())
+                    });
             };
             percent.is_some() && !dots.letters.is_empty()
                 || dots.path.ends_with(b".py") && !dots.letters.is_empty()

@@ -1,7 +1,7 @@
 //! The lines of unittest, one by one.
 
 use crate::scan;
-use memchr::memmem::{self, Finder};
+use memchr::memmem::Finder;
 use std::sync::LazyLock;
 
 static ELLIPSIS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(" ..."));
@@ -49,41 +49,46 @@ pub(super) fn id(name: &[u8]) -> Option<Vec<u8>> {
     if is_fixture(name) {
         return Some(name.to_vec());
     }
-    let Some(open) = memmem::find(name, b" (") else {
+    let Some(open) = memchr::memchr(b'(', name) else {
         return (dotted(name) && name.contains(&b'.')).then(|| name.to_vec());
     };
-    let method = &name[..open];
-    let close = open + memchr::memchr(b')', &name[open..])?;
-    let inside = &name[open + 2..close];
-    let whole = inside.rsplit(|b| *b == b'.').next() == Some(method);
-    if !dotted(method) || !dotted(inside) {
-        return None;
-    }
-    let mut id = inside.to_vec();
-    if !whole {
+    let rest = behind_test(name)?;
+    let (method, inside) = (&name[..open - 1], &name[open + 1..name.len() - rest.len() - 1]);
+    let mut id = Vec::with_capacity(name.len());
+    id.extend_from_slice(inside);
+    if inside.rsplit(|b| *b == b'.').next() != Some(method) {
         id.push(b'.');
         id.extend_from_slice(method);
     }
-    id.extend_from_slice(&name[close + 1..]);
+    id.extend_from_slice(rest);
     Some(id)
 }
 
+/// The name of a test that passed, where nothing else is on its line: `test_a (mod.Class.test_a) ... ok`.
+pub(super) fn passed(line: &[u8]) -> Option<&[u8]> {
+    line.strip_suffix(b" ... ok").filter(|name| behind_test(name).is_some_and(<[u8]>::is_empty))
+}
+
 /// Whether this is a test's name with its class in brackets.
-pub(super) fn is_test(name: &[u8]) -> bool {
+fn is_test(name: &[u8]) -> bool {
+    behind_test(name).is_some()
+}
+
+/// What stands behind a test's name with its class in brackets, if it is one.
+fn behind_test(name: &[u8]) -> Option<&[u8]> {
     let name = name.trim_ascii();
-    let Some(open) = memchr::memchr(b'(', name).filter(|at| *at > 0 && name[at - 1] == b' ') else {
-        return false;
-    };
-    let Some(close) = memchr::memchr(b')', &name[open..]) else { return false };
-    dotted(&name[..open - 1]) && dotted(&name[open + 1..open + close])
+    let (method, rest) = name.split_at(memchr::memchr(b'(', name)?);
+    let close = memchr::memchr(b')', rest)?;
+    (dotted(method.strip_suffix(b" ")?) && dotted(&rest[1..close])).then_some(&rest[close + 1..])
 }
 
 pub(super) fn dotted(name: &[u8]) -> bool {
     let begins = name.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_' || *b >= 0x80);
-    begins
-        && name
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'<' | b'>') || *b >= 0x80)
+    // Not `all`: what does not stop at the first that fits ill is done for many bytes at once.
+    let fits = |b: u8| {
+        b.is_ascii_alphanumeric() | (b == b'_') | (b == b'.') | (b == b'<') | (b == b'>') | (b >= 0x80)
+    };
+    begins && name.chunks(64).all(|part| part.iter().fold(true, |all, b| all & fits(*b)))
 }
 
 pub(super) struct Verbose<'l> {

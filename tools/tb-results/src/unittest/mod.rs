@@ -11,7 +11,7 @@ use crate::report::{Failing, Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Names};
-use lines::{Trailer, Word, head, id, is_fixture, ran, verbose, verdict, word};
+use lines::{Trailer, Word, head, id, is_fixture, passed, ran, verbose, verdict, word};
 use memchr::memmem;
 use std::collections::HashSet;
 
@@ -27,7 +27,10 @@ pub(crate) fn opens(line: &[u8]) -> bool {
             head(line).is_some_and(|(_, name)| memmem::find(name, b" (").is_some() && id(name).is_some())
         }
         Some(b'S') => line.starts_with(b"System check identified no issues"),
-        _ => verbose(line).is_some_and(|v| !matches!(v.word, Word::None) || v.rest.is_empty() && v.dotted),
+        // Output of other runners' mostly has not one full stop: a byte is found faster than a word.
+        _ => memchr::memchr(b'.', line)
+            .and_then(|_| verbose(line))
+            .is_some_and(|v| !matches!(v.word, Word::None) || v.rest.is_empty() && v.dotted),
     }
 }
 
@@ -233,6 +236,16 @@ impl Unittest {
     }
 
     fn progress(&mut self, line: &[u8]) {
+        // Most lines are these, and what they are of is asked of the last alone.
+        if let Some(name) = passed(line) {
+            self.seen = true;
+            self.docs = None;
+            self.current = None;
+            self.tally.passed += 1;
+            self.raw.clear();
+            self.raw.extend_from_slice(name);
+            return;
+        }
         if let Some(found) = verbose(line) {
             self.seen = true;
             let mut id = id(found.name);
@@ -246,6 +259,7 @@ impl Unittest {
                     self.current = Some(id.clone());
                 }
                 self.last.clone_from(&id);
+                self.raw.clear();
                 if found.word != Word::None {
                     self.word(found.word, Some(id));
                 }
@@ -255,7 +269,8 @@ impl Unittest {
             }
             return;
         }
-        if let Some(known) = id(line).filter(|_| memmem::find(line, b" (").is_some() && line.ends_with(b")"))
+        if line.ends_with(b")")
+            && let Some(known) = id(line)
         {
             self.docs = Some(known);
             return;

@@ -179,6 +179,25 @@ fn every_row_of_the_table_has_a_grammar() {
     }
 }
 
+/// A row that a line's first byte rules out is not asked about the line: it must not be one that would say yes.
+#[test]
+fn no_row_opens_on_a_line_whose_first_byte_it_rules_out() {
+    for line in GRAMMARS.iter().flat_map(|g| g.pieces).flat_map(|p| p.split('\n')) {
+        for first in 0..=u8::MAX {
+            // The line itself, and lines that are it but for their first byte, indented and not.
+            let body = line.trim_start();
+            let blanks = &line.as_bytes()[..line.len() - body.len()];
+            let other = [blanks, &[first], body.as_bytes().get(1..).unwrap_or_default()].concat();
+            for line in [line.as_bytes(), &other] {
+                let Some(first) = line.trim_ascii_start().first() else { continue };
+                for format in TABLE.iter().filter(|f| !(f.begins)(*first)) {
+                    assert!(!(format.opens)(line), "{}: {:?}", format.name, String::from_utf8_lossy(line));
+                }
+            }
+        }
+    }
+}
+
 /// Every line of every runner, cut at every byte.
 #[test]
 fn a_line_may_end_anywhere() {
