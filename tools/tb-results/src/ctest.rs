@@ -4,6 +4,7 @@ use crate::report::{Outcome, Session, Slow};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Names};
+use crate::sessions::Sessions;
 use memchr::memmem;
 
 const NAME: &str = "ctest";
@@ -43,7 +44,7 @@ enum Listing {
 
 #[derive(Default)]
 struct Ctest {
-    over: Vec<Session>,
+    over: Sessions,
     seen: bool,
     /// Failed, and out of how many.
     total: Option<(u64, u64)>,
@@ -96,7 +97,7 @@ impl Runner for Ctest {
 
     fn finish(mut self: Box<Self>) -> Vec<Session> {
         self.close();
-        self.over
+        self.over.into_vec()
     }
 }
 

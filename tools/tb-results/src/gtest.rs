@@ -4,6 +4,7 @@ use crate::report::{Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Names, Slowest};
+use crate::sessions::Sessions;
 use memchr::memmem;
 
 const NAME: &str = "gtest";
@@ -39,7 +40,7 @@ enum Listing {
 
 #[derive(Default)]
 struct Gtest {
-    over: Vec<Session>,
+    over: Sessions,
     seen: bool,
     /// The tests that ran, and how long, from the line at the end.
     ran: Option<(u64, Option<f64>)>,
@@ -86,7 +87,7 @@ impl Runner for Gtest {
 
     fn finish(mut self: Box<Self>) -> Vec<Session> {
         self.close();
-        self.over
+        self.over.into_vec()
     }
 }
 

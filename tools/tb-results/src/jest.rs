@@ -5,6 +5,7 @@ use crate::report::{Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Names};
+use crate::sessions::Sessions;
 use memchr::memmem;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -50,7 +51,7 @@ struct Totals {
 
 #[derive(Default)]
 struct Jest {
-    over: Vec<Session>,
+    over: Sessions,
     seen: bool,
     in_failed_file: bool,
     file: Vec<u8>,
@@ -124,7 +125,7 @@ impl Runner for Jest {
 
     fn finish(mut self: Box<Self>) -> Vec<Session> {
         self.close();
-        self.over
+        self.over.into_vec()
     }
 }
 

@@ -64,6 +64,8 @@ struct Slow<'a> {
 #[derive(Serialize)]
 struct One<'a> {
     runner: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs: Option<u64>,
     verdict: &'static str,
     complete: bool,
     #[serde(flatten)]
@@ -170,6 +172,7 @@ fn slow(s: &crate::report::Slow) -> Slow<'_> {
 fn one(s: &Session) -> One<'_> {
     One {
         runner: s.runner,
+        runs: s.gathered.map(|g| g.runs),
         verdict: s.verdict().word(),
         complete: s.complete,
         counts: s.counts.into(),

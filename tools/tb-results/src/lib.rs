@@ -32,6 +32,7 @@ pub mod rerun;
 mod rspec;
 pub mod runner;
 mod scan;
+mod sessions;
 mod source;
 mod surefire;
 mod tail;

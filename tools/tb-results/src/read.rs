@@ -6,8 +6,9 @@ use crate::decode;
 use crate::junitxml::{self, Junit};
 use crate::lines::{self, Cleaner, Dirt};
 use crate::prefix::Prefix;
-use crate::report::{Report, Session};
+use crate::report::Report;
 use crate::runner::{self, Format, Line, Runner, TABLE};
+use crate::sessions::Sessions;
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
@@ -95,7 +96,7 @@ struct Reader {
     /// Every line is this runner's: the user said so.
     fixed: Option<&'static Format>,
     active: Option<(&'static Format, Box<dyn Runner>)>,
-    sessions: Vec<Session>,
+    sessions: Sessions,
     /// The runner that the job's command starts.
     hinted: Option<&'static Format>,
     before: VecDeque<Vec<u8>>,
@@ -110,7 +111,7 @@ impl Reader {
         Reader {
             fixed,
             active,
-            sessions: Vec::new(),
+            sessions: Sessions::default(),
             hinted: None,
             before: VecDeque::new(),
             dropped: false,
@@ -198,6 +199,6 @@ impl Reader {
             self.sessions.extend(runner.finish());
         }
         let job = self.contract.finish(!self.sessions.is_empty());
-        Report { sessions: self.sessions, job }
+        Report { sessions: self.sessions.into_vec(), job }
     }
 }

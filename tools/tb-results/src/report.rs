@@ -192,7 +192,7 @@ impl Verdict {
     }
 
     /// The verdict about two runs together.
-    fn and(self, other: Verdict) -> Verdict {
+    pub(crate) fn and(self, other: Verdict) -> Verdict {
         use Verdict::{BuildError, Fail, Infra, Interrupted, Mixed, NoTests, Pass, Usage};
         match (self, other) {
             (a, b) if a == b => a,
@@ -233,6 +233,17 @@ pub struct Signs {
     pub crashes: u64,
 }
 
+/// What several runs that were gathered into one session were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gathered {
+    /// How many.
+    pub runs: u64,
+    /// The verdict about all of them.
+    pub verdict: Verdict,
+    /// Whether tests were failing in any of them.
+    pub real: bool,
+}
+
 /// One run of one runner in a log.
 #[derive(Clone, Debug)]
 pub struct Session {
@@ -261,6 +272,8 @@ pub struct Session {
     pub signs: Signs,
     /// What went wrong outside of the tests, for people: one sentence each.
     pub faults: Vec<String>,
+    /// In a log of very many runs: this is several of them, and what they were.
+    pub gathered: Option<Gathered>,
 }
 
 impl Session {
@@ -279,6 +292,7 @@ impl Session {
             complete: false,
             signs: Signs::default(),
             faults: Vec::new(),
+            gathered: None,
         }
     }
 
@@ -296,8 +310,21 @@ impl Session {
         Session { counts, ..Session::new(runner) }
     }
 
+    /// How many runs this is.
+    pub fn runs(&self) -> u64 {
+        self.gathered.map_or(1, |g| g.runs)
+    }
+
+    /// Whether tests are failing, not only what runs them.
+    pub(crate) fn is_real(&self) -> bool {
+        self.gathered.map_or_else(|| matches!(self.verdict(), Verdict::Fail | Verdict::Mixed), |g| g.real)
+    }
+
     /// The verdict that follows from the text alone.
     pub fn verdict(&self) -> Verdict {
+        if let Some(gathered) = self.gathered {
+            return gathered.verdict;
+        }
         let signs = &self.signs;
         if signs.build_error && !self.counts.any_result() {
             return Verdict::BuildError;
@@ -421,7 +448,7 @@ impl Report {
         let text = self.verdict_of_text();
         let Some(job) = &self.job else { return text };
         let Some(passed) = job.passed() else { return text };
-        let real = self.sessions.iter().any(|s| matches!(s.verdict(), Verdict::Fail | Verdict::Mixed));
+        let real = self.sessions.iter().any(Session::is_real);
         let torn = job.signal.is_some()
             || job.exit_code.is_some_and(|c| c >= 128)
             || matches!(job.outcome.as_deref(), Some("killed" | "timeout" | "crashed"));

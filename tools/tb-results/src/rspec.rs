@@ -5,6 +5,7 @@ use crate::report::{Failing, Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Names};
+use crate::sessions::Sessions;
 use memchr::memmem;
 use serde_json::Value;
 
@@ -51,7 +52,7 @@ struct Totals {
 
 #[derive(Default)]
 struct Rspec {
-    over: Vec<Session>,
+    over: Sessions,
     seen: bool,
     totals: Option<Totals>,
     seconds: Option<f64>,
@@ -115,7 +116,7 @@ impl Runner for Rspec {
 
     fn finish(mut self: Box<Self>) -> Vec<Session> {
         self.close();
-        self.over
+        self.over.into_vec()
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// How many failing tests are kept. A log that names more is noise, or nobody reads the list.
-const NAMES: usize = 100_000;
+pub(crate) const NAMES: usize = 100_000;
 /// Powers of ten, as many as have a use for a number of 15 bytes.
 const POWERS: [f64; 15] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14];
 /// So much of a message is kept.

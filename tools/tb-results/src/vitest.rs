@@ -5,6 +5,7 @@ use crate::report::{Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Names};
+use crate::sessions::Sessions;
 use memchr::memmem::{self, Finder};
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -65,7 +66,7 @@ struct Totals {
 
 #[derive(Default)]
 struct Vitest {
-    over: Vec<Session>,
+    over: Sessions,
     seen: bool,
     /// Under "Test Files", up to the duration.
     ending: bool,
@@ -112,7 +113,7 @@ impl Runner for Vitest {
 
     fn finish(mut self: Box<Self>) -> Vec<Session> {
         self.close();
-        self.over
+        self.over.into_vec()
     }
 }
 

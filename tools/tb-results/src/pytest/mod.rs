@@ -23,6 +23,7 @@ mod tally;
 use crate::report::Session;
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
+use crate::sessions::Sessions;
 use run::{Phase, Run};
 use tb_shared::pytest::{self, Summary, rule};
 
@@ -138,7 +139,7 @@ pub fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
 /// The runs that are over, and those that are open, the outermost first.
 #[derive(Default)]
 struct Pytest {
-    over: Vec<Run>,
+    over: Sessions,
     open: Vec<Run>,
 }
 
@@ -200,16 +201,15 @@ impl Runner for Pytest {
     }
 
     fn finish(mut self: Box<Self>) -> Vec<Session> {
-        let mut runs = std::mem::take(&mut self.over);
         for mut run in std::mem::take(&mut self.open) {
             let children = std::mem::take(&mut run.children);
             let own = run.summary.is_some() || run.doubtful.is_some() || run.went_on;
-            runs.push(run);
+            self.over.push(run.into_session());
             if !own {
-                runs.extend(children);
+                self.over.extend(children.into_iter().map(Run::into_session));
             }
         }
-        runs.into_iter().map(Run::into_session).collect()
+        self.over.into_vec()
     }
 }
 
@@ -248,7 +248,7 @@ impl Pytest {
     fn put_away(&mut self, mut run: Run) {
         run.children.clear();
         match self.open.last_mut() {
-            None => self.over.push(run),
+            None => self.over.push(run.into_session()),
             Some(outer) if outer.children.len() < CHILDREN => {
                 outer.went_on = false;
                 outer.children.push(run);

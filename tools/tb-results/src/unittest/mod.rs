@@ -11,6 +11,7 @@ use crate::report::{Failing, Outcome, Session};
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use crate::scan::{self, Names};
+use crate::sessions::Sessions;
 use lines::{Trailer, Word, head, id, is_fixture, passed, ran, verbose, verdict, word};
 use memchr::memmem;
 use std::collections::HashSet;
@@ -86,7 +87,7 @@ struct Tally {
 
 #[derive(Default)]
 struct Unittest {
-    over: Vec<Session>,
+    over: Sessions,
     phase: Phase,
     before: Vec<u8>,
     tally: Tally,
@@ -126,7 +127,7 @@ impl Runner for Unittest {
 
     fn finish(mut self: Box<Self>) -> Vec<Session> {
         self.close();
-        self.over
+        self.over.into_vec()
     }
 }
 

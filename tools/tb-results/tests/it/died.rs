@@ -82,7 +82,7 @@ fn a_thread_timeout_names_the_test_by_its_stack() {
     assert_eq!(report.verdict(), Some(Verdict::Infra));
 }
 
-fn crashed(more_failures: bool) -> String {
+pub(crate) fn crashed(more_failures: bool) -> String {
     let (letters, report, entry, summary) = if more_failures {
         (
             "F.",

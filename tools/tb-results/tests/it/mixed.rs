@@ -80,6 +80,34 @@ fn a_runner_that_died_does_not_hide_the_next() {
 }
 
 #[test]
+fn very_many_runs_in_one_log_keep_their_sums_names_and_verdict_and_not_themselves() {
+    let crash = crate::died::crashed(false);
+    let passed = bar("2 passed, 1 skipped in 0.50s");
+    let passed = format!("{HEAD}t.py ..s                                   [100%]\n\n{passed}");
+    let log = |middle: &str| {
+        let end = format!("{passed}{CARGO}").repeat(1500);
+        format!("{end}{middle}{end}")
+    };
+    let report = of(log(&pytest()));
+    assert_eq!(report.sessions.iter().map(|s| s.runs()).sum::<u64>(), 6001);
+    assert!(report.sessions.len() <= 2000, "{}", report.sessions.len());
+    // Far from both ends: a test that only this run names.
+    assert_eq!(failing(&report), Some(vec!["tests::totals", "t.py::test_a"]));
+    assert_eq!(four(&report.counts()), known([3000 * 2 + 3000 + 1, 3000 + 1, 3000, 0]));
+    assert_eq!((report.verdict(), report.complete()), (Some(Verdict::Fail), true));
+    let gathered = report.sessions.iter().filter(|s| s.runs() > 1).map(|s| s.runner);
+    assert_eq!(gathered.collect::<Vec<_>>(), ["pytest", "cargo-test"]);
+
+    let report = of(log(&crash));
+    assert_eq!(report.verdict(), Some(Verdict::Mixed));
+    assert_eq!(report.sessions.iter().flat_map(|s| &s.crashed_workers).collect::<Vec<_>>(), ["gw0"]);
+    assert_eq!(
+        report.sessions.iter().map(|s| s.faults.len()).sum::<usize>(),
+        of(&crash).sessions[0].faults.len()
+    );
+}
+
+#[test]
 fn what_pytests_tests_print_is_nobody_elses() {
     let log = pytest().replace("E   x\n", &format!("{CARGO}{GO}{JEST}"));
     let report = of(log);
