@@ -221,7 +221,7 @@ impl Cargo {
         }
         if target.result.is_none() {
             self.dead += 1;
-            self.unfinished.extend(target.current.map(|name| scan::text(&name)));
+            target.current.iter().for_each(|name| scan::tell(&mut self.unfinished, scan::text(name)));
         }
         self.sum.add(target.result.unwrap_or(target.tally));
     }
@@ -251,7 +251,7 @@ impl Cargo {
         let Some(at) = memmem::rfind(line, b" (signal: ") else { return };
         if self.faults.len() < 20 {
             let what = line[at + 10..].strip_suffix(b")").unwrap_or(&line[at + 10..]);
-            self.faults.push(format!("a test binary was ended by signal {}", scan::text(what)));
+            scan::tell(&mut self.faults, format!("a test binary was ended by signal {}", scan::text(what)));
         }
     }
 

@@ -64,7 +64,7 @@ impl Runner for Gradle {
             b'>' if line.starts_with(b"> Process 'Gradle Test Executor ") => {
                 self.seen = true;
                 self.crashed = true;
-                self.faults.push(scan::message(&line[2..]));
+                scan::tell(&mut self.faults, scan::message(&line[2..]));
             }
             b'>' | b':' => {
                 if let Some(task) = task(line) {

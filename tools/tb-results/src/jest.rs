@@ -109,7 +109,7 @@ impl Runner for Jest {
             }
             b'J' if line.starts_with(b"Jest: ") && memmem::find(line, b"threshold").is_some() => {
                 self.gate = true;
-                self.faults.push(scan::message(line));
+                scan::tell(&mut self.faults, scan::message(line));
             }
             b'{' if line.starts_with(b"{\"numFailedTestSuites\":") => {
                 self.json = json(line, NAME).map(Box::new);
@@ -145,7 +145,7 @@ impl Jest {
                     || text.starts_with(b"Jest worker encountered ")
                 {
                     self.died = true;
-                    self.faults.push(scan::message(text));
+                    scan::tell(&mut self.faults, scan::message(text));
                 }
             } else if let Some(failing) = self.names.last() {
                 failing.error_class = scan::class(text);
@@ -189,7 +189,7 @@ impl Jest {
         } else if title.trim_ascii_start().starts_with(b"process.exit called with ") {
             self.seen = true;
             self.died = true;
-            self.faults.push(scan::message(title.trim_ascii()));
+            scan::tell(&mut self.faults, scan::message(title.trim_ascii()));
         } else if self.in_failed_file && !is_notice(title) {
             self.heading = true;
             self.last = title.to_vec();

@@ -98,7 +98,7 @@ impl Runner for Rspec {
             }
             b'A' if line.starts_with(b"An error occurred ") => {
                 self.seen = true;
-                self.faults.push(scan::message(line));
+                scan::tell(&mut self.faults, scan::message(line));
             }
             b'{' if memmem::find(line, JSON).is_some() => {
                 self.json = json(line).map(Box::new);

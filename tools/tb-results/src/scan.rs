@@ -9,6 +9,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 pub(crate) const NAMES: usize = 100_000;
 /// Powers of ten, as many as have a use for a number of 15 bytes.
 const POWERS: [f64; 15] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14];
+/// How much of one kind is told beside the tests: faults, workers that died, what was running.
+const TOLD: usize = 1000;
+/// How many of the slowest tests are told.
+pub(crate) const SLOWEST: usize = 100;
 /// So much of a message is kept.
 const MESSAGE: usize = 400;
 
@@ -20,6 +24,13 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 /// The same, not copied if it is UTF-8, as it mostly is.
 pub(crate) fn owned(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| text(e.as_bytes()))
+}
+
+/// One more of what is told, unless that is very much already.
+pub(crate) fn tell(all: &mut Vec<String>, text: String) {
+    if all.len() < TOLD {
+        all.push(text);
+    }
 }
 
 /// The number that the text begins with, and what follows it.
@@ -219,7 +230,7 @@ impl Slowest {
 
     fn cut(&mut self) {
         self.all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        self.all.truncate(100);
+        self.all.truncate(SLOWEST);
     }
 
     /// Those that are told, the slowest first.

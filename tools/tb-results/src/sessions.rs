@@ -1,11 +1,11 @@
 //! The runs of a log, of which there may be any number.
 
 use crate::report::{Failing, Gathered, Session};
-use crate::scan::{NAMES, hash};
+use crate::scan::{NAMES, SLOWEST, hash, tell};
 use std::collections::HashSet;
 
 /// So many runs at either end of a log are kept apart.
-const KEPT: usize = 500;
+const KEPT: usize = 100;
 
 /// Runs in the log's order. Those in the middle of very many become one for each runner: the sums and the verdict stay,
 /// and the memory does not grow with the log.
@@ -76,14 +76,13 @@ impl Session {
             (&mut self.crashed_workers, other.crashed_workers),
             (&mut self.faults, other.faults),
         ] {
-            let room = KEPT.saturating_sub(all.len());
-            all.extend(more.into_iter().take(room));
+            more.into_iter().for_each(|text| tell(all, text));
         }
         self.parallel |= other.parallel;
         self.last_test = other.last_test.or(self.last_test.take());
         self.slowest.extend(other.slowest);
         self.slowest.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        self.slowest.truncate(KEPT);
+        self.slowest.truncate(SLOWEST);
         self.complete &= other.complete;
     }
 }

@@ -214,7 +214,7 @@ impl Surefire {
                 || memmem::find(text, b"There was a timeout or other error in the fork").is_some() =>
             {
                 if !self.crashed && self.faults.len() < 100 {
-                    self.faults.push(scan::message(text));
+                    scan::tell(&mut self.faults, scan::message(text));
                 }
                 self.crashed = true;
             }

@@ -156,7 +156,7 @@ impl Runner for Tap {
             b'B' if line.starts_with(b"Bail out!") => {
                 self.seen = true;
                 self.bail = true;
-                self.faults.push(scan::message(line));
+                scan::tell(&mut self.faults, scan::message(line));
             }
             b'T' if line.starts_with(b"TAP version 1") => self.seen = true,
             b' ' | b'\t' => self.indented(line),
@@ -285,7 +285,7 @@ impl Tap {
             self.short = true;
             if !self.bail && self.faults.len() < 100 {
                 let of = planned.map_or("no plan".to_owned(), |n| n.to_string());
-                self.faults.push(format!("{points} results, planned: {of}"));
+                scan::tell(&mut self.faults, format!("{points} results, planned: {of}"));
             }
         }
     }
@@ -304,7 +304,7 @@ impl Tap {
             self.diagnosed.add(name, Outcome::Failed);
         }
         if text.starts_with(b"Looks like your test exited with ") {
-            self.faults.push(scan::message(text));
+            scan::tell(&mut self.faults, scan::message(text));
         }
     }
 
@@ -345,7 +345,7 @@ impl Tap {
         } else if let Some(why) = line.strip_prefix(b"  Parse errors: ") {
             self.report.bad_plans += 1;
             if self.faults.len() < 100 {
-                self.faults.push(scan::message(why));
+                scan::tell(&mut self.faults, scan::message(why));
             }
         } else if line.starts_with(b"  Non-zero exit status: ") {
             self.report.exits += 1;
@@ -353,7 +353,7 @@ impl Tap {
             self.bail = true;
             self.stopped = true;
             self.seen = true;
-            self.faults.push(scan::message(line));
+            scan::tell(&mut self.faults, scan::message(line));
         }
         self.torn |= scan::torn(line);
     }

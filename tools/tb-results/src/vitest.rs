@@ -191,10 +191,10 @@ impl Vitest {
             || line.starts_with(b"Caused by: Error: Worker ")
         {
             self.died = true;
-            self.faults.push(scan::message(line));
+            scan::tell(&mut self.faults, scan::message(line));
         } else if line.starts_with(b"ERROR: Coverage for ") {
             self.gate = true;
-            self.faults.push(scan::message(line));
+            scan::tell(&mut self.faults, scan::message(line));
         }
     }
 

@@ -395,7 +395,7 @@ impl Go {
                 let said =
                     package.panic.clone().unwrap_or_else(|| "it ended without a failing test".to_owned());
                 if self.faults.len() < 100 {
-                    self.faults.push(format!("{}: {said}", scan::text(path)));
+                    scan::tell(&mut self.faults, format!("{}: {said}", scan::text(path)));
                 }
                 self.unfinished
                     .extend(stuck.iter().map(|t| format!("{}.{}", scan::text(path), scan::text(t))));

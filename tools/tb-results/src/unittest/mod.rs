@@ -266,7 +266,7 @@ impl Unittest {
                 }
             }
             if let Some(at) = memmem::find(found.rest, b"Fatal Python error: ") {
-                self.faults.push(scan::message(&found.rest[at..]));
+                scan::tell(&mut self.faults, scan::message(&found.rest[at..]));
             }
             return;
         }
@@ -282,7 +282,7 @@ impl Unittest {
             return self.word(word, id);
         }
         if line.starts_with(b"Fatal Python error: ") {
-            self.faults.push(scan::message(line));
+            scan::tell(&mut self.faults, scan::message(line));
         }
         self.torn |= scan::torn(line);
         if line.iter().all(|b| matches!(b, b'.' | b'F' | b'E' | b's' | b'x' | b'u')) {
