@@ -8,7 +8,7 @@ use crate::report::{Outcome, Slow};
 use tb_shared::pytest::{self, Summary, rule};
 
 /// More reports than any run has: beyond, headlines are noise, and memory has its bound.
-const BLOCKS: usize = 1 << 20;
+const BLOCKS: usize = 100_000;
 
 impl Run {
     /// A line of ERRORS or FAILURES.
