@@ -10,14 +10,10 @@ use crate::process::{self, Here, Ident, Snapshot};
 use crate::supervise::{COMM, environment, is_recording};
 use crate::term::{Failure, Result};
 use std::collections::BTreeMap;
-use std::num::NonZero;
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 /// How much later than its PID file was written a foreign process may have started: file times are coarse.
 const SLACK: Duration = Duration::from_secs(2);
-/// How many stems are worth a thread: it costs about what ten of them do.
-const SHARE: usize = 128;
 /// How far a file's time lags behind the clock: it is the kernel's last tick.
 const GRAIN: Duration = Duration::from_millis(20);
 
@@ -252,52 +248,26 @@ pub fn list(dir: &RunDir, here: &Here) -> Result<Listing> {
     }
     let mut listing = Listing::default();
     let mut by_name: BTreeMap<String, usize> = BTreeMap::new();
-    let stems: Vec<(Stem, Listed)> = stems.into_iter().collect();
-    for found in read_stems(dir, here, &stems) {
-        match found {
+    for (stem, listed) in stems {
+        match read_stem(dir, here, &stem, listed).and_then(|job| again_if_torn(dir, here, &stem, job)) {
             Ok(None) => {}
-            Ok(Some(job)) => match by_name.get(&job.name) {
-                // One name under both of its stems: the newer is the job.
-                Some(&at) if is_newer_than(&job, &listing.jobs[at]) => listing.jobs[at] = job,
-                Some(_) => {}
-                None => {
-                    by_name.insert(job.name.clone(), listing.jobs.len());
-                    listing.jobs.push(job);
+            Ok(Some(job)) => {
+                // There may be more logs than a process may have open.
+                let job = Job { log: job.log.map(|log| log.closed(dir)), ..job };
+                match by_name.get(&job.name) {
+                    // One name under both of its stems: the newer is the job.
+                    Some(&at) if is_newer_than(&job, &listing.jobs[at]) => listing.jobs[at] = job,
+                    Some(_) => {}
+                    None => {
+                        by_name.insert(job.name.clone(), listing.jobs.len());
+                        listing.jobs.push(job);
+                    }
                 }
-            },
+            }
             Err(problem) => listing.problems.push(problem),
         }
     }
     Ok(listing)
-}
-
-/// Reads stems, in their order, side by side where there are enough of them for more than one thread. The jobs' logs are
-/// closed: there may be more of them than a process may have open.
-fn read_stems(dir: &RunDir, here: &Here, stems: &[(Stem, Listed)]) -> Vec<Result<Option<Job>>> {
-    let read = |(stem, listed): &(Stem, Listed)| {
-        let job = read_stem(dir, here, stem, listed.clone())?;
-        let job = again_if_torn(dir, here, stem, job)?;
-        Ok(job.map(|job| Job { log: job.log.map(|log| log.closed(dir)), ..job }))
-    };
-    let read_share = |share: &[(Stem, Listed)]| share.iter().map(read).collect::<Vec<_>>();
-    if stems.len() <= SHARE {
-        return read_share(stems);
-    }
-    let cpus = thread::available_parallelism().map_or(1, NonZero::get);
-    thread::scope(|scope| {
-        let mut shares = stems.chunks(stems.len().div_ceil(cpus).max(SHARE));
-        let ours = shares.next().unwrap_or_default();
-        let others: Vec<_> = shares
-            .map(|share| (share, thread::Builder::new().spawn_scoped(scope, move || read_share(share))))
-            .collect();
-        let mut found = read_share(ours);
-        for (share, other) in others {
-            // Where no thread could be had (RLIMIT_NPROC), its share is ours, too.
-            let read = other.ok().and_then(|other| other.join().ok());
-            found.extend(read.unwrap_or_else(|| read_share(share)));
-        }
-        found
-    })
 }
 
 fn is_newer_than(job: &Job, other: &Job) -> bool {
@@ -319,7 +289,7 @@ fn again_if_torn(dir: &RunDir, here: &Here, stem: &Stem, job: Option<Job>) -> Re
 
 /// Reads what has this stem; `listed` is what a listing of the directory said, which may be older than what is read.
 fn read_stem(dir: &RunDir, here: &Here, stem: &Stem, listed: Listed) -> Result<Option<Job>> {
-    let pid_file = read_pid_file(dir, stem)?;
+    let pid_file = if listed.pid { read_pid_file(dir, stem)? } else { None };
     // A PID file that has gone since may have left a log behind that the listing does not know: a job whose log was
     // deleted gets another before its PID file goes.
     let mut logs = if listed.pid && pid_file.is_none() { Listed::now(dir, stem)?.logs } else { listed.logs };

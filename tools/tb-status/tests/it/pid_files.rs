@@ -97,6 +97,10 @@ fn a_number_that_a_shell_wrote_into_a_live_pid_file_fools_nobody() {
     }
     let me = std::process::id();
     std::fs::write(&file, format!("{me}\n")).expect("the run directory");
+    // A file's time lags behind the clock: what was written just before the end may have been written after it.
+    let before = std::time::SystemTime::now() - std::time::Duration::from_secs(1);
+    let written = std::fs::File::options().write(true).open(&file);
+    written.and_then(|file| file.set_modified(before)).expect("the run directory");
     scene.tool("tb-status").arg("x").run().expect(3).says(&format!("PID file overwritten by PID {me}"));
     let waiter = scene.tool("tb-wait").args(["--heartbeat", "10ms", "x"]).spawn();
     waiter.until_stderr("RUNNING");
