@@ -49,7 +49,7 @@ pub fn opens(line: &[u8]) -> bool {
             .is_some_and(|t| t == b"KeyboardInterrupt" || t.starts_with(b"_pytest.outcomes.Exit: ")),
         b'T' if line.starts_with(SUGAR_HEADER) => true,
         b'I' if line.starts_with(b"INTERNALERROR> ") => true,
-        b'I' | b'E' if is_usage(line) => true,
+        b'I' | b'E' | b'u' if is_usage(line) => true,
         b'[' if line.starts_with(b"[gw") => {
             pytest::xdist_result(line).is_some() || memchr::memmem::find(line, b"] node down: ").is_some()
         }
@@ -77,13 +77,17 @@ pub fn opens(line: &[u8]) -> bool {
 
 /// What only pytest says of its command line and configuration.
 fn is_usage(line: &[u8]) -> bool {
-    let words: [&[u8]; 4] = [
+    let words: [&[u8]; 6] = [
         b"ERROR: file or directory not found: ",
+        b"ERROR: file not found: ",
+        b"ImportError: Error importing plugin \"",
         b"ERROR: not found: ",
         b"ERROR: Error importing plugin \"",
         b"ImportError while loading conftest '",
     ];
-    let usage = line.starts_with(b"ERROR: usage: ") && memchr::memmem::find(line, b"[file_or_dir]").is_some();
+    // Before 4.0 argparse speaks for itself.
+    let said = line.strip_prefix(b"ERROR: ").unwrap_or(line);
+    let usage = said.starts_with(b"usage: ") && memchr::memmem::find(said, b" [file_or_dir] ").is_some();
     usage || words.iter().any(|w| line.starts_with(w))
 }
 
@@ -155,7 +159,22 @@ impl Runner for Pytest {
                     return self.summary(summary);
                 }
             }
-            b'T' if text.starts_with(SUGAR_HEADER) => return self.header(None),
+            b'T' if text.starts_with(SUGAR_HEADER) => {
+                self.header(None);
+                if let Some(run) = self.open.last_mut() {
+                    run.totals_instead = true;
+                }
+                return;
+            }
+            b'R' if self.open.len() > 1 && text.starts_with(b"Results (") => {
+                // The totals are those of the run whose plugin writes them; what was opened in it was output.
+                if let Some(at) = self.open.iter().rposition(|r| r.totals_expected) {
+                    while self.open.len() > at + 1 {
+                        let Some(inner) = self.open.pop() else { break };
+                        self.open[at].adopt(inner);
+                    }
+                }
+            }
             // A test that prints a report at once does so behind its own name.
             _ if text.last() == Some(&b'=')
                 && self.open.last().is_some_and(|r| r.phase == Phase::Progress) =>
@@ -184,16 +203,28 @@ impl Runner for Pytest {
     fn idle(&self) -> bool {
         match &self.open[..] {
             [] => true,
-            [run] => run.phase == Phase::After,
+            [run] => run.phase == Phase::After && run.credible(),
             _ => false,
         }
     }
 
     fn finish(mut self: Box<Self>) -> Vec<Session> {
         let mut runs = std::mem::take(&mut self.over);
+        // A run that ends without a summary has a short summary nevertheless: if that of a run inside names its
+        // failures, it is its own, and what looked like a run was in the reports.
+        let lists = |outer: &Run, inner: &Run| inner.summary.is_none() && outer.knows_any(&inner.short);
+        if let Some(at) = (0..self.open.len())
+            .find(|at| self.open[at + 1..].iter().any(|inner| lists(&self.open[*at], inner)))
+        {
+            while self.open.len() > at + 1 {
+                let Some(inner) = self.open.pop() else { break };
+                self.open[at].adopt(inner);
+            }
+        }
         for mut run in std::mem::take(&mut self.open) {
             let children = std::mem::take(&mut run.children);
-            let own = run.summary.is_some() || run.doubtful.is_some() || run.went_on;
+            let doubtful = run.doubtful.as_ref().is_some_and(|s| run.covers(s));
+            let own = run.summary.is_some() || doubtful || run.went_on;
             runs.push(run);
             if !own {
                 runs.extend(children);
@@ -210,12 +241,22 @@ impl Pytest {
             let (body, percent) = pytest::percent(text);
             percent.is_some() && (pytest::dots(body).is_some() || pytest::result(body).is_some())
                 || text.starts_with(b"bringing up nodes...")
-                || is_usage(text)
+                || is_usage(text) && self.open.last().is_some_and(|r| !r.ran_nothing())
         };
         if let Some(run) = self.open.last_mut()
             && text.first() == Some(&b'_')
+            && run.phase == Phase::After
             && run.reports_go_on(text)
         {
+            return run.line(text);
+        }
+        if begins
+            && let Some(run) = self.open.last_mut()
+            && run.header
+            && run.summary.as_ref().is_some_and(|s| !run.covers(s))
+        {
+            // Tests are still missing, and here they come: the summary was a test's output.
+            run.reopen();
             return run.line(text);
         }
         if begins {
@@ -300,7 +341,10 @@ impl Pytest {
         let own = (0..=top).rev().find(|i| self.open[*i].admits(&summary));
         let fits =
             (0..=top).rev().find(|i| self.open[*i].admits(&summary) && self.open[*i].tally.fits(&summary));
-        let Some(at) = fits.or(own) else {
+        // A run that said how many tests it has ends when there are as many results.
+        let whole =
+            (0..=top).rev().find(|i| self.open[*i].admits(&summary) && self.open[*i].is_whole(&summary));
+        let Some(at) = fits.or(whole).or(own) else {
             let run = &mut self.open[top];
             if run.phase != Phase::After {
                 run.doubtful = Some(summary);
@@ -343,30 +387,78 @@ impl Pytest {
 impl Run {
     /// Whether a summary of this form can be this run's.
     fn admits(&self, summary: &Summary) -> bool {
+        // Less than half a terminal, and no telling how wide it was: a test wrote it.
+        const NARROW: usize = 40;
+        if self.totals_instead {
+            return false;
+        }
         match (summary.bars, self.width) {
             (None, _) => !self.header,
+            (Some(bars), None) if !self.header => bars >= NARROW,
             (Some(bars), Some(width)) => bars == width || bars + 1 == width || bars > width,
             (Some(_), None) => true,
         }
     }
 
+    /// Whether its summary says that no tests ran.
+    fn ran_nothing(&self) -> bool {
+        self.summary.as_ref().is_some_and(|s| s.reports() == 0)
+    }
+
+    /// Whether so many results are all that the run can have had: it said how many tests it has, or that it
+    /// stops before they have all run.
+    fn covers(&self, summary: &Summary) -> bool {
+        self.stopped
+            || self.signs.internal_error
+            || summary.collected.is_some()
+            || self.expected.is_none_or(|n| summary.reports() >= n)
+    }
+
+    /// Whether there is a result for each of its tests, no fewer and no more. (Modules are skipped as well, and
+    /// errors may come on top.)
+    fn is_whole(&self, summary: &Summary) -> bool {
+        let of_tests = [summary.failed, summary.passed, summary.xfailed, summary.xpassed].iter().sum::<u64>();
+        self.expected.is_some_and(|n| n > 0 && of_tests <= n && n <= summary.reports())
+    }
+
+    /// Whether its summary can be its own: tests are missing, and it knows less than was seen already, if not.
+    fn credible(&self) -> bool {
+        self.summary.as_ref().is_none_or(|s| self.covers(s) || self.tally.reports() <= s.reports())
+    }
+
     fn end(&mut self, summary: Summary) {
         self.summary = Some(summary);
-        if self.phase != Phase::After {
+        if self.phase == Phase::After {
+            self.forget_what_followed();
+        } else {
             self.ended_in = std::mem::replace(&mut self.phase, Phase::After);
+            self.at_end = (self.signs, self.faults.len());
         }
+    }
+
+    /// The summary was none: what seemed to come behind the end came before it, in a test's output.
+    fn forget_what_followed(&mut self) {
+        self.signs = self.at_end.0;
+        self.faults.truncate(self.at_end.1);
+        self.died = false;
     }
 
     /// What looked like the summary was none: the run goes on where it was.
     fn reopen(&mut self) {
         self.doubtful = self.summary.take();
+        self.forget_what_followed();
         self.phase = self.ended_in;
     }
 
     /// Behind a summary, the headline of another failure: the summary was in a test's output.
     fn reports_go_on(&mut self, line: &[u8]) -> bool {
         let line = line.trim_ascii_end();
-        let goes_on = matches!(self.ended_in, Phase::Reports(_))
+        let in_reports = match self.ended_in {
+            Phase::Reports(_) => true,
+            // The sections before the summary were output as well.
+            _ => !self.blocks.is_empty() && (!self.credible() || !self.knows_all()),
+        };
+        let goes_on = in_reports
             && rule(line, b'_').is_some()
             && self.width.is_none_or(|w| line.len() == w || line.len() + 1 == w || line.len() > w);
         if goes_on {

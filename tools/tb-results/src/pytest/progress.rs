@@ -4,6 +4,7 @@ use super::crash::{self, Sign};
 use super::names::{hash, text};
 use super::run::Run;
 use crate::report::Outcome;
+use crate::scan::leading;
 use tb_shared::pytest::{self, Word};
 
 impl Run {
@@ -23,6 +24,23 @@ impl Run {
         if self.explained(line, body, percent, false) {
             self.reached_100 |= percent == Some(100);
             return;
+        }
+        // Words that a plugin says at the end of the tests, glued to the last percentage.
+        if let Some(at) = memchr::memmem::find(line, b"%]").map(|at| at + 2)
+            && at < line.len()
+            && let (body, Some(percent)) = pytest::percent(&line[..at])
+            && pytest::dots(body).is_some_and(|d| !d.letters.is_empty())
+        {
+            self.explained(&line[..at], body, Some(percent), false);
+            self.reached_100 |= percent == 100;
+            return self.odd(&line[at..]);
+        }
+        if let [letter] = line
+            && !self.header
+            && self.tally.reports() == 0
+            && b".FEsxX".contains(letter)
+        {
+            self.lone_letter.get_or_insert(*letter);
         }
         self.odd(line);
     }
@@ -61,10 +79,23 @@ impl Run {
             if !dots.path.is_empty() {
                 self.file = dots.path.to_vec();
             }
+            self.tests_go_on();
             self.tally.letters(dots.letters);
             return true;
         }
         false
+    }
+
+    /// There are results behind what looked like the end.
+    fn tests_go_on(&mut self) {
+        if self.before_bang.is_some() {
+            self.goes_on();
+        }
+        // No test runs after an internal error; but the error of one worker is not the others'.
+        if self.signs.internal_error && !self.xdist {
+            self.signs.internal_error = false;
+            self.faults.retain(|f| !f.starts_with("internal error: "));
+        }
     }
 
     /// Letters alone on a line, without a percentage: a run of them, or any within a run that had a header.
@@ -73,6 +104,7 @@ impl Run {
     }
 
     pub(super) fn result(&mut self, id: &[u8], word: Word, worker: Option<&[u8]>) {
+        self.tests_go_on();
         self.tally.add(word);
         self.last.clear();
         self.last.extend_from_slice(id);
@@ -106,13 +138,24 @@ impl Run {
     /// A line that no rule of progress explains: output of a test, a plugin's words, or the signs of a death.
     pub(super) fn odd(&mut self, line: &[u8]) {
         match line[0] {
-            b'2'..=b'9' | b'1' if line.ends_with(b" items]") => self.xdist = true,
-            b'g' if line.starts_with(b"gw") => self.xdist = true,
+            b'1'..=b'9' if line.trim_ascii_end().ends_with(b" items]") => {
+                self.xdist = true;
+                self.expect(shared_out(line));
+            }
+            b'g' if line.starts_with(b"gw") => {
+                self.xdist = true;
+                self.expect(shared_out(line));
+            }
             b'b' if line.starts_with(b"bringing up nodes...") => self.xdist = true,
             b'c' if line.starts_with(b"created: ") => self.xdist = true,
+            b'c' => self.expect(collected(line)),
             b's' if line.starts_with(b"scheduling tests via ") => self.xdist = true,
             b'p' if line.starts_with(b"plugins: ") => {
+                self.plugin_subtests = memchr::memmem::find(line, b" subtests-").is_some();
                 self.sugar_loaded = memchr::memmem::find(line, b" sugar-").is_some();
+                let pretty = memchr::memmem::find(line, b" pretty-").is_some();
+                self.totals_expected = self.sugar_loaded || pretty;
+                self.totals_instead |= pretty;
             }
             b'r' => {
                 if let Some(dir) = line.strip_prefix(b"rootdir: ") {
@@ -127,6 +170,7 @@ impl Run {
             b'm' if line.starts_with(b"maximum crashed workers reached") => self.fault(line),
             b'!' => self.bang(line),
             b' ' if self.sugar_line(line) => return,
+            b'\xe2' => self.sugar_headline(line),
             b'~' if line.starts_with(b"~~~") => self.stack.begin(false),
             _ => {}
         }
@@ -166,6 +210,13 @@ impl Run {
         }
     }
 
+    /// The first such word is the run's own, before any test had a chance to speak.
+    fn expect(&mut self, tests: Option<u64>) {
+        if self.tally.reports() == 0 && self.current.is_empty() {
+            self.expected = self.expected.or(tests);
+        }
+    }
+
     pub(super) fn sign(&mut self, sign: Sign<'_>) {
         self.torn |= match sign {
             Sign::Fatal(_) | Sign::Timeout | Sign::Killed(_) => !self.xdist,
@@ -176,7 +227,8 @@ impl Run {
         match sign {
             Sign::Fatal(what) => self.fault(&[b"Fatal Python error: ", what].concat()),
             Sign::NodeDown { worker, why } => {
-                self.xdist = true;
+                // A run that began without a word of workers may have none: then a test wrote this.
+                self.xdist |= !self.header;
                 self.node_downs += 1;
                 let worker = text(worker);
                 self.fault(format!("worker {worker} died: {}", text(why)).as_bytes());
@@ -206,6 +258,17 @@ impl Run {
         said
     }
 
+    /// `――― ERROR collecting test_a.py ―――`: sugar's report of a file, the moment it is known.
+    fn sugar_headline(&mut self, line: &[u8]) {
+        let Ok(line) = std::str::from_utf8(line) else { return };
+        let title = line.trim().trim_matches('―').trim();
+        if let Some(path) = title.strip_prefix("ERROR collecting ")
+            && self.tally.reports() == 0
+        {
+            self.named.add(path.as_bytes(), Outcome::Error, |_| {});
+        }
+    }
+
     /// The bar that sugar draws again after each test: ` test_a.py ✓✓⨯ 8% █▏`.
     pub(super) fn sugar_line(&mut self, line: &[u8]) -> bool {
         let Some(words) = std::str::from_utf8(line).ok().map(str::trim) else { return false };
@@ -233,6 +296,30 @@ impl Run {
         self.sugar = state;
         true
     }
+}
+
+/// How many tests are to run, of `collected 9 items / 1 error / 2 deselected / 1 skipped / 7 selected`. (What is
+/// skipped there are modules, which are none of the items.)
+fn collected(line: &[u8]) -> Option<u64> {
+    let line = line.strip_prefix(b"collecting ... ").unwrap_or(line);
+    let (mut tests, rest) = leading(line.strip_prefix(b"collected ")?)?;
+    let mut parts = rest.split(|b| *b == b'/').map(<[u8]>::trim_ascii);
+    if !matches!(parts.next()?, b"item" | b"items") {
+        return None;
+    }
+    for part in parts {
+        if let Some((n, b" deselected")) = leading(part) {
+            tests = tests.saturating_sub(n);
+        }
+    }
+    Some(tests)
+}
+
+/// The same of `2 workers [9 items]` and of `gw0 [9] / gw1 [9]`.
+fn shared_out(line: &[u8]) -> Option<u64> {
+    let open = memchr::memchr(b'[', line)?;
+    let (tests, rest) = leading(&line[open + 1..])?;
+    matches!(rest.first()?, b' ' | b']').then_some(tests)
 }
 
 /// `-vv` shows where a test is defined, if elsewhere: `id <- other/file.py`.

@@ -31,10 +31,12 @@ impl Run {
                 return;
             }
             b'w' | b's' => {
-                if let Some((worker, id)) = crash::crashed_while(line) {
+                // Over it stands the file, and the test is here. Anything else is what a test said.
+                if let Some((worker, id)) = crash::crashed_while(line)
+                    && self.blocks.last().is_none_or(|b| b.headline == hash(entries::path(id)))
+                {
                     self.crash_reports += 1;
                     if let Some(block) = self.blocks.last_mut() {
-                        // Over it stands the file; the test is here.
                         block.headline = hash(&entries::headline(id, None));
                         block.worker = Some(text(worker).into());
                         block.message = Some(message(line));
@@ -80,6 +82,7 @@ impl Run {
         if title.iter().all(|b| matches!(b, b'_' | b' ')) {
             return;
         }
+        self.goes_on();
         let mut error = outcome == Outcome::Error;
         let mut name = title;
         if let Some(path) = title.strip_prefix(b"ERROR collecting ") {
@@ -164,6 +167,8 @@ impl Run {
         }
         // The same words as in a summary line.
         let Some(one) = pytest::summary(&[words, b" in 0s"].concat()) else { return };
+        // The numbers of sugar end in the eighth column, those of pretty in the tenth.
+        self.errors_counted |= line.starts_with(b"         ");
         let Some(all) = &mut self.summary else { return };
         all.failed += one.failed;
         all.passed += one.passed;

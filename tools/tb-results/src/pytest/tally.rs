@@ -15,6 +15,8 @@ pub(super) struct Tally {
     pub(super) sub_passed: u64,
     pub(super) sub_failed: u64,
     pub(super) sub_skipped: u64,
+    /// `u`: failed, or passed.
+    pub(super) sub_unclear: u64,
 }
 
 impl Tally {
@@ -52,6 +54,7 @@ impl Tally {
                 b'x' => self.xfailed += 1,
                 b'X' => self.xpassed += 1,
                 b'R' => self.reruns += 1,
+                b'u' => self.sub_unclear += 1,
                 b',' => self.sub_passed += 1,
                 b'-' => self.add(Word::SubSkipped),
                 _ => {}

@@ -1,6 +1,6 @@
 //! What stands around and between the text: colours, prefixes, encodings, widths, levels of talk.
 
-use crate::{HEAD, SHORT, bar, failing, four, of};
+use crate::{HEAD, SHORT, bar, failing, four, known, of};
 use tb_results::report::Verdict;
 
 fn plain() -> String {
@@ -175,4 +175,18 @@ fn other_styles_of_progress() {
         assert_eq!(report.sessions[0].unfinished, ["t.py::test_b"], "{line}");
         assert_eq!(report.counts().passed, Some(1), "{line}");
     }
+}
+
+#[test]
+fn words_glued_to_the_last_percentage_do_not_hide_the_letters() {
+    let report =
+        of("s.EF                                                              [100%]a plugin's last words\n\
+         =================================== FAILURES ===================================\n\
+         ____________________________________ test_d ____________________________________\nE   assert 0\n\
+         ==================================== ERRORS ====================================\n\
+         ________________________ ERROR at setup of test_c ________________________\nE   KeyError: 1\n\
+         =========================== short test summary info ============================\n\
+         FAILED t.py::test_d - assert 0\nERROR t.py::test_c - KeyError: 1\n");
+    assert_eq!(four(&report.counts()), known([1, 1, 1, 1]));
+    assert!(report.complete());
 }
