@@ -48,6 +48,12 @@ pub fn opens(line: &[u8]) -> bool {
         b'!' => rule(line.trim_ascii_end(), b'!')
             .is_some_and(|t| t == b"KeyboardInterrupt" || t.starts_with(b"_pytest.outcomes.Exit: ")),
         b'T' if line.starts_with(SUGAR_HEADER) => true,
+        // The dump of a dying interpreter that was at work for pytest.
+        b' ' if line.starts_with(b"  File \"") => {
+            memchr::memmem::find(line, b"/_pytest/").is_some() && crash::dumped(line)
+        }
+        b'+' => line.ends_with(b"+") && memchr::memmem::find(line, b"+ Timeout +").is_some(),
+        b'R' if line.starts_with(b"Results (") => sections::totals_after(line).is_some(),
         b'I' if line.starts_with(b"INTERNALERROR> ") => true,
         b'I' | b'E' | b'u' if is_usage(line) => true,
         b'[' if line.starts_with(b"[gw") => {
@@ -184,7 +190,7 @@ impl Runner for Pytest {
                     if let Some(run) = self.open.last_mut() {
                         run.line(&text[..start]);
                     }
-                    return self.header(None);
+                    return self.header(Some(text.len() - start));
                 }
             }
             _ => {}
@@ -296,6 +302,7 @@ impl Pytest {
             && !run.header
             && run.phase == Phase::Progress
             && run.tally.reports() == 0
+            && run.lone_letter.is_none()
             && !run.signs.internal_error
         {
             *run = Run::new(width, true);

@@ -124,10 +124,19 @@ impl Run {
         if !self.started.contains_key(&hash(result.id)) {
             let spaces = memchr::memchr_iter(b' ', result.id).take(64);
             let begun = spaces.map(|at| &result.id[..at]).find(|id| self.started.contains_key(&hash(id)));
-            result.id = begun.unwrap_or(result.id);
+            // A second result, of a teardown that failed, mostly follows the first.
+            let again = result.id.starts_with(&self.last) && result.id.get(self.last.len()) == Some(&b' ');
+            result.id = match begun {
+                Some(begun) => begun,
+                None if again && !self.last.is_empty() => &result.id[..self.last.len()],
+                None => result.id,
+            };
         }
         self.reached_100 |= result.percent == Some(100);
-        self.started.remove(&hash(result.id));
+        // The results of subtests come before their test's own.
+        if !matches!(result.word, Word::SubPassed | Word::SubFailed | Word::SubSkipped) {
+            self.started.remove(&hash(result.id));
+        }
         if !self.current.is_empty() && self.current == result.id {
             self.current.clear();
         }
@@ -148,7 +157,12 @@ impl Run {
             }
             b'b' if line.starts_with(b"bringing up nodes...") => self.xdist = true,
             b'c' if line.starts_with(b"created: ") => self.xdist = true,
-            b'c' => self.expect(collected(line)),
+            b'c' => {
+                if let Some((tests, uncollected)) = collected(line) {
+                    self.expect(Some(tests));
+                    self.uncollected = uncollected;
+                }
+            }
             b's' if line.starts_with(b"scheduling tests via ") => self.xdist = true,
             b'p' if line.starts_with(b"plugins: ") => {
                 self.plugin_subtests = memchr::memmem::find(line, b" subtests-").is_some();
@@ -178,7 +192,7 @@ impl Run {
             self.stack.line(line);
             let items = [&b"<Function "[..], b"<TestCaseFunction ", b"<DoctestItem "];
             self.listed |= items.iter().any(|i| line.trim_ascii_start().starts_with(i));
-        } else if !self.header && pytest::is_id(line) {
+        } else if (!self.header || self.totals_instead) && pytest::is_id(line) {
             let colon = memchr::memchr(b':', line).unwrap_or(0);
             self.listed |= pytest::is_path(&line[..colon]) && !line.ends_with(b" ");
         }
@@ -199,6 +213,7 @@ impl Run {
             if let Some(status) = crash::exit_status(line) {
                 self.fault(format!("ended with exit status {status}").as_bytes());
             }
+            self.muddled |= is_muddled(line);
             return;
         };
         self.sign(sign);
@@ -206,7 +221,21 @@ impl Run {
         if at > 0 {
             let before = &line[..at];
             let (body, percent) = pytest::percent(before.trim_ascii_end());
-            self.explained(before, body, percent, true);
+            let result = pytest::result(body).filter(|_| !self.xdist);
+            let explained = match result {
+                Some((id, word)) => {
+                    self.result(id, word, None);
+                    true
+                }
+                None => self.explained(before, body, percent, true),
+            };
+            self.muddled |= !explained && is_muddled(before);
+            // Its line ends when the next test begins: it died in what comes behind the result, the teardown.
+            if matches!(sign, Sign::Fatal(_) | Sign::Timeout | Sign::Killed(_))
+                && let Some((id, _)) = result
+            {
+                self.current = own_id(id).to_vec();
+            }
         }
     }
 
@@ -298,21 +327,30 @@ impl Run {
     }
 }
 
-/// How many tests are to run, of `collected 9 items / 1 error / 2 deselected / 1 skipped / 7 selected`. (What is
+/// `tests/test_a.py .x.warning: x`: the letters of a file's tests, and what these wrote between them.
+fn is_muddled(line: &[u8]) -> bool {
+    let Some(space) = memchr::memchr(b' ', line) else { return false };
+    line[..space].ends_with(b".py") && pytest::is_path(&line[..space]) && line.len() > space + 1
+}
+
+/// How many tests are to run, and how many files are errors, of `collected 9 items / 1 error / 2 deselected / 1 skipped / 7 selected`. (What is
 /// skipped there are modules, which are none of the items.)
-fn collected(line: &[u8]) -> Option<u64> {
+fn collected(line: &[u8]) -> Option<(u64, u64)> {
     let line = line.strip_prefix(b"collecting ... ").unwrap_or(line);
     let (mut tests, rest) = leading(line.strip_prefix(b"collected ")?)?;
     let mut parts = rest.split(|b| *b == b'/').map(<[u8]>::trim_ascii);
     if !matches!(parts.next()?, b"item" | b"items") {
         return None;
     }
+    let mut uncollected = 0;
     for part in parts {
-        if let Some((n, b" deselected")) = leading(part) {
-            tests = tests.saturating_sub(n);
+        match leading(part) {
+            Some((n, b" deselected")) => tests = tests.saturating_sub(n),
+            Some((n, b" error" | b" errors")) => uncollected = n,
+            _ => {}
         }
     }
-    Some(tests)
+    Some((tests, uncollected))
 }
 
 /// The same of `2 workers [9 items]` and of `gw0 [9] / gw1 [9]`.

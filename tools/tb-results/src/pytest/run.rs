@@ -75,6 +75,8 @@ pub(super) struct Run {
     pub(super) listed: bool,
     /// Its process died before the sections: a run without a summary line has not reached its end.
     pub(super) torn: bool,
+    /// Tests wrote between their letters: how many there were is not known.
+    pub(super) muddled: bool,
     /// A sign that the process itself died behind its summary.
     pub(super) died: bool,
     /// A test that was begun and of which nothing else was heard.
@@ -139,6 +141,7 @@ impl Run {
             faults: Vec::new(),
             listed: false,
             torn: false,
+            muddled: false,
             died: false,
             current: Vec::new(),
             started: HashMap::default(),

@@ -30,7 +30,7 @@ impl Run {
                 }
                 return;
             }
-            b'w' | b's' => {
+            b'w' | b's' | b'W' | b'S' => {
                 // Over it stands the file, and the test is here. Anything else is what a test said.
                 if let Some((worker, id)) = crash::crashed_while(line)
                     && self.blocks.last().is_none_or(|b| b.headline == hash(entries::path(id)))
@@ -141,12 +141,7 @@ impl Run {
 
     /// `Results (0.24s):`, and under it a line for each kind.
     pub(super) fn totals(&mut self, line: &[u8]) -> bool {
-        let line = line.trim_ascii_end();
-        let seconds = line.strip_prefix(b"Results (").and_then(|l| l.strip_suffix(b"s):"));
-        let Some(seconds) = seconds.and_then(|t| std::str::from_utf8(t).ok()).and_then(|t| t.parse().ok())
-        else {
-            return false;
-        };
+        let Some(seconds) = totals_after(line) else { return false };
         self.summary = Some(Summary { seconds, ..Summary::default() });
         self.results = true;
         self.phase = Phase::Results;
@@ -195,4 +190,10 @@ impl Run {
         id.extend_from_slice(&name[params..]);
         self.named.add(&id, Outcome::Failed, |_| {});
     }
+}
+
+/// The duration in `Results (0.24s):`, from a minute on `Results (65.12s (0:01:05)):`.
+pub(super) fn totals_after(line: &[u8]) -> Option<f64> {
+    let duration = line.trim_ascii_end().strip_prefix(b"Results (")?.strip_suffix(b"):")?;
+    pytest::summary(&[b"1 passed in ", duration].concat()).map(|s| s.seconds)
 }

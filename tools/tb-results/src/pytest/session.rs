@@ -12,6 +12,9 @@ impl Run {
     pub(super) fn into_session(mut self) -> Session {
         let mut session = Session::new("pytest");
         session.signs = self.signs;
+        if let Some(letter) = self.lone_letter.take().filter(|_| self.tally.reports() == 0) {
+            self.tally.letters(&[letter]);
+        }
         // A line that looked like a summary but for its form counts if nothing that was counted speaks against it.
         let speaks_against =
             self.tally.reports() > 0 || !self.blocks.is_empty() || !self.short.all.is_empty();
@@ -41,6 +44,7 @@ impl Run {
         }
         session.counts = match &self.summary {
             Some(summary) => self.counts_of(summary),
+            None if self.muddled && self.named.all.is_empty() => Counts::default(),
             None => self.counts_of_tally(incomplete_subtests),
         };
         // How many failed is not known, but that some did.
@@ -77,7 +81,7 @@ impl Run {
         !self.header
             && !self.torn
             && !self.signs.internal_error
-            && (self.signs.interrupted || self.stopped_collecting || told && (listed > 0 || self.reached_100))
+            && (self.signs.interrupted || self.stopped || told && (listed > 0 || self.reached_100))
             && self.unfinished().is_empty()
     }
 
@@ -115,7 +119,7 @@ impl Run {
             && self.expected.is_none_or(|n| n == 0)
     }
 
-    /// Files that could not be collected, which the totals of sugar leave out.
+    /// Files that could not be collected, as far as they are named.
     fn broken_files(&self) -> u64 {
         let is_file = |n: &&Named| memchr::memmem::find(&n.id, b"::").is_none();
         let count = |names: &Names| names.all.iter().filter(is_file).map(|n| n.times).sum();
@@ -133,7 +137,8 @@ impl Run {
             timed_out: Some(0),
             // Nor have skipped ones.
             skipped: (!subtests || t.sub_skipped > 0).then_some(t.skipped),
-            errors: Some(t.errors.max(listed(Outcome::Error)).max(self.uncollected)),
+            // A file that could not be collected has no letter.
+            errors: Some((t.errors + self.broken_files()).max(listed(Outcome::Error)).max(self.uncollected)),
             xfailed: Some(t.xfailed),
             xpassed: Some(t.xpassed),
             deselected: None,

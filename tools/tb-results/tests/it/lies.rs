@@ -147,3 +147,14 @@ fn a_quiet_run_does_not_end_in_the_line_of_its_output() {
     assert_eq!(failing(&report).unwrap(), ["t.py::test_b"]);
     assert_eq!((report.sessions.len(), report.complete()), (1, true));
 }
+
+#[test]
+fn words_behind_a_second_result_are_not_of_its_name() {
+    // xdist ends a line when the next begins; the first result took the id off the list of those begun.
+    let report = of(format!(
+        "{HEAD}created: 1/1 worker\n1 worker [1 item]\n\nt.py::test_a \n[gw0] [100%] [m] (k='a - b') SUBPASS t.py::test_a \n\
+         [gw0] [100%] PASSED t.py::test_a \n[gw0] [100%] ERROR t.py::test_a some words\n{}",
+        bar("1 passed, 1 error in 0.10s")
+    ));
+    assert_eq!(failing(&report).unwrap(), ["t.py::test_a"]);
+}

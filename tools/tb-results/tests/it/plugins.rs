@@ -64,3 +64,12 @@ fn totals_belong_to_the_run_whose_plugin_writes_them() {
     assert_eq!(failing(&report).unwrap(), ["t.py::test_b"]);
     assert_eq!((report.verdict(), report.complete()), (Some(Verdict::Fail), true));
 }
+
+#[test]
+fn totals_alone_are_pytests_and_long_runs_tell_the_clock() {
+    let report = of("..F.   x\nResults (65.12s (0:01:05)):\n         1 failed\n         3 passed\n");
+    assert_eq!((report.runner(), report.duration()), (Some("pytest"), Some(65.12)));
+    assert_eq!(four(&report.counts()), known([3, 1, 0, 0]));
+    let listed = of(format!("{SUGAR}t.py::test_a\nt.py::test_b[x y]\n\nResults (0.04s):\n"));
+    assert_eq!(listed.verdict(), Some(Verdict::Pass), "--collect-only -q");
+}
