@@ -295,6 +295,11 @@ impl Pytest {
     }
 
     fn header(&mut self, width: Option<usize>) {
+        if let Some(run) = self.open.last_mut()
+            && run.phase == Phase::Results
+        {
+            run.phase = Phase::After;
+        }
         self.close_ended();
         // Lines before a header open a run by mistake only if they were noise; a run that has said nothing yet
         // and this header are one.
@@ -323,6 +328,14 @@ impl Pytest {
         if run.phase == Phase::After {
             if inner {
                 // The inner run is over; this is the outer one's.
+                self.close_ended();
+                return self.section(title, width);
+            }
+            // It had a result for each of its tests: these are the reports of a quiet run behind it.
+            if matches!(title, b"ERRORS" | b"FAILURES")
+                && run.header
+                && run.summary.as_ref().is_some_and(|s| run.is_whole(s))
+            {
                 self.close_ended();
                 return self.section(title, width);
             }

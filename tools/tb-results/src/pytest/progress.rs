@@ -210,6 +210,10 @@ impl Run {
                 self.tally.letters(&line[..letters]);
                 self.bang(&line[letters..]);
             }
+            // A test that writes at once does so behind its own name.
+            if self.header && !self.xdist && self.current.is_empty() {
+                self.current = spoken(line).unwrap_or_default().to_vec();
+            }
             if let Some(status) = crash::exit_status(line) {
                 self.fault(format!("ended with exit status {status}").as_bytes());
             }
@@ -229,7 +233,9 @@ impl Run {
                 }
                 None => self.explained(before, body, percent, true),
             };
-            self.muddled |= !explained && is_muddled(before);
+            let letter =
+                b".FEsxXR".contains(&before[0]) && before.get(1).is_none_or(|b| b".FEsxXR".contains(b));
+            self.muddled |= !explained && (letter || is_muddled(before));
             // Its line ends when the next test begins: it died in what comes behind the result, the teardown.
             if matches!(sign, Sign::Fatal(_) | Sign::Timeout | Sign::Killed(_))
                 && let Some((id, _)) = result
@@ -325,6 +331,14 @@ impl Run {
         self.sugar = state;
         true
     }
+}
+
+/// The id in `tests/test_a.py::test_b some words`.
+fn spoken(line: &[u8]) -> Option<&[u8]> {
+    let colon = memchr::memmem::find(line, b"::")?;
+    let end = pytest::id_end(line)?;
+    (colon < end && line[..colon].ends_with(b".py") && pytest::is_path(&line[..colon]))
+        .then_some(&line[..end])
 }
 
 /// `tests/test_a.py .x.warning: x`: the letters of a file's tests, and what these wrote between them.

@@ -141,7 +141,11 @@ impl Run {
 
     /// `Results (0.24s):`, and under it a line for each kind.
     pub(super) fn totals(&mut self, line: &[u8]) -> bool {
-        let Some(seconds) = totals_after(line) else { return false };
+        // A run that has told of itself, and of neither sugar nor pretty, does not end so.
+        let possible = self.totals_expected || self.rootdir.is_none();
+        let Some(seconds) = totals_after(line).filter(|_| possible) else {
+            return false;
+        };
         self.summary = Some(Summary { seconds, ..Summary::default() });
         self.results = true;
         self.phase = Phase::Results;

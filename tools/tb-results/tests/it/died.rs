@@ -289,3 +289,13 @@ fn crashes_of_xdist_1_are_told_with_a_capital() {
     assert_eq!((report.counts().passed, report.counts().failed), (Some(2), Some(1)));
     assert_eq!((report.verdict(), report.complete()), (Some(Verdict::Infra), true));
 }
+
+#[test]
+fn a_test_that_wrote_behind_its_name_has_a_result_in_the_word_that_follows() {
+    let report = of(format!(
+        "{HEAD}t.py::test_a noise\nPASSED\nt.py::test_b[a b] noise\nFAILED\nt.py::test_c noise\n"
+    ));
+    assert_eq!((report.counts().passed, report.counts().failed), (Some(1), Some(1)));
+    assert_eq!(crate::failing(&report).unwrap(), ["t.py::test_b[a b]"]);
+    assert_eq!(report.sessions[0].unfinished, ["t.py::test_c"]);
+}

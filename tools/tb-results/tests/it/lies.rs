@@ -158,3 +158,8 @@ fn words_behind_a_second_result_are_not_of_its_name() {
     ));
     assert_eq!(failing(&report).unwrap(), ["t.py::test_a"]);
 }
+
+#[test]
+fn totals_in_the_output_of_a_run_without_their_plugin_end_nothing() {
+    is_two_failures(&reported("Results (0.22s):\n       3 failed\nnot of a plugin"));
+}

@@ -73,3 +73,15 @@ fn totals_alone_are_pytests_and_long_runs_tell_the_clock() {
     let listed = of(format!("{SUGAR}t.py::test_a\nt.py::test_b[x y]\n\nResults (0.04s):\n"));
     assert_eq!(listed.verdict(), Some(Verdict::Pass), "--collect-only -q");
 }
+
+#[test]
+fn a_run_behind_totals_is_another_one() {
+    let report = of(format!(
+        "{SUGAR}\n test_a.py ✓✓                                                  100% ██████████\n\nResults (0.08s):\n       2 passed\n\
+         {HEAD}t.py .F..                                                               [100%]\n\n\
+         {SHORT}FAILED t.py::test_b - assert 0\n{}",
+        crate::bar("1 failed, 3 passed in 0.10s")
+    ));
+    assert_eq!((report.sessions.len(), report.complete()), (2, true));
+    assert_eq!(four(&report.counts()), known([5, 1, 0, 0]));
+}

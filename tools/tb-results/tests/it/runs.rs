@@ -203,3 +203,18 @@ fn a_log_may_begin_anywhere() {
         assert!(of(format!("make test\n{line}\n")).sessions.is_empty(), "{line}");
     }
 }
+
+#[test]
+fn reports_behind_a_run_that_is_whole_are_of_a_quiet_one() {
+    let report = of(format!(
+        "{HEAD}t.py ....                                                               [100%]\n\n{}\n\
+         ==================================== ERRORS ====================================\n\
+         __________________________ ERROR collecting test_m.py __________________________\n\
+         E   ZeroDivisionError: division by zero\n{SHORT}ERROR test_m.py - ZeroDivisionError: division by zero\n\
+         !!!!!!!!!!!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!!!!!!!!!!!\n1 error in 0.09s\n",
+        bar("4 passed in 0.10s")
+    ));
+    assert_eq!(report.sessions.len(), 2);
+    assert_eq!((report.counts().passed, report.counts().errors), (Some(4), Some(1)));
+    assert_eq!(failing(&report).unwrap(), ["test_m.py"]);
+}
