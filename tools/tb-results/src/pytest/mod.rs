@@ -174,10 +174,13 @@ impl Runner for Pytest {
             }
             b'R' if self.open.len() > 1 && text.starts_with(b"Results (") => {
                 // The totals are those of the run whose plugin writes them; what was opened in it was output.
-                if let Some(at) = self.open.iter().rposition(|r| r.totals_expected) {
+                let ended = |r: &Run| matches!(r.phase, Phase::After | Phase::Results);
+                if let Some(at) = self.open.iter().rposition(|r| r.totals_expected && !ended(r)) {
                     while self.open.len() > at + 1 {
                         let Some(inner) = self.open.pop() else { break };
-                        self.open[at].adopt(inner);
+                        if !ended(&inner) {
+                            self.open[at].adopt(inner);
+                        }
                     }
                 }
             }
@@ -299,6 +302,15 @@ impl Pytest {
             && run.phase == Phase::Results
         {
             run.phase = Phase::After;
+        }
+        // In the midst of its reports, and tests are missing still: what ended was output, and this is more of it.
+        if let Some(run) = self.open.last_mut()
+            && run.phase == Phase::After
+            && run.header
+            && matches!(run.ended_in, Phase::Reports(_))
+            && run.summary.as_ref().is_some_and(|s| !run.covers(s))
+        {
+            run.reopen();
         }
         self.close_ended();
         // Lines before a header open a run by mistake only if they were noise; a run that has said nothing yet
@@ -443,11 +455,15 @@ impl Run {
 
     /// Whether its summary can be its own: tests are missing, and it knows less than was seen already, if not.
     fn credible(&self) -> bool {
-        self.summary.as_ref().is_none_or(|s| self.covers(s) || self.tally.reports() <= s.reports())
+        self.summary.as_ref().is_none_or(|s| {
+            let known = self.expected.is_some() || self.blocks.is_empty();
+            self.covers(s) && known || self.tally.reports() <= s.reports()
+        })
     }
 
     fn end(&mut self, summary: Summary) {
         self.summary = Some(summary);
+        self.results = false;
         if self.phase == Phase::After {
             self.forget_what_followed();
         } else {

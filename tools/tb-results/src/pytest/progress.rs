@@ -1,6 +1,7 @@
 //! The part of a run in which tests run: results, letters, bars, and the signs of a death in their midst.
 
 use super::crash::{self, Sign};
+use super::entries;
 use super::names::{hash, text};
 use super::run::Run;
 use crate::report::Outcome;
@@ -20,6 +21,14 @@ impl Run {
             self.reached_100 |= percent == Some(100);
             self.current.clear();
             return self.result(id, word, None);
+        }
+        // 3.x writes this word small.
+        if let Some(id) = body.strip_suffix(b" xfail")
+            && pytest::is_path(entries::path(id))
+            && pytest::is_id(id)
+        {
+            self.current.clear();
+            return self.result(id, Word::Xfail, None);
         }
         if self.explained(line, body, percent, false) {
             self.reached_100 |= percent == Some(100);
@@ -74,6 +83,7 @@ impl Run {
             }
         }
         if let Some(dots) = pytest::dots(body)
+            && !(dots.letters.is_empty() && is_muddled(body))
             && (percent.is_some() || torn || !dots.path.is_empty() || self.plain_letters(dots.letters))
         {
             if !dots.path.is_empty() {
@@ -87,10 +97,16 @@ impl Run {
     }
 
     /// There are results behind what looked like the end.
+    #[inline]
     fn tests_go_on(&mut self) {
-        if self.before_bang.is_some() {
-            self.goes_on();
+        if self.before_bang.is_some() || self.signs.internal_error {
+            self.ended_too_early();
         }
+    }
+
+    #[cold]
+    fn ended_too_early(&mut self) {
+        self.goes_on();
         // No test runs after an internal error; but the error of one worker is not the others'.
         if self.signs.internal_error && !self.xdist {
             self.signs.internal_error = false;
@@ -100,7 +116,11 @@ impl Run {
 
     /// Letters alone on a line, without a percentage: a run of them, or any within a run that had a header.
     pub(super) fn plain_letters(&self, letters: &[u8]) -> bool {
-        (self.header || letters.len() >= 2 || self.tally.reports() > 0) && !matches!(letters, b".." | b"...")
+        // A rule under a table is none, nor is what does not fit into a line.
+        (self.header || letters.len() >= 2 || self.tally.reports() > 0)
+            && !matches!(letters, b".." | b"...")
+            && letters.iter().any(|b| !matches!(b, b'-' | b','))
+            && self.width.is_none_or(|w| letters.len() <= w)
     }
 
     pub(super) fn result(&mut self, id: &[u8], word: Word, worker: Option<&[u8]>) {
@@ -344,7 +364,9 @@ fn spoken(line: &[u8]) -> Option<&[u8]> {
 /// `tests/test_a.py .x.warning: x`: the letters of a file's tests, and what these wrote between them.
 fn is_muddled(line: &[u8]) -> bool {
     let Some(space) = memchr::memchr(b' ', line) else { return false };
-    line[..space].ends_with(b".py") && pytest::is_path(&line[..space]) && line.len() > space + 1
+    line[..space].ends_with(b".py")
+        && pytest::is_path(&line[..space])
+        && line.get(space + 1).is_some_and(|b| *b != b' ')
 }
 
 /// How many tests are to run, and how many files are errors, of `collected 9 items / 1 error / 2 deselected / 1 skipped / 7 selected`. (What is

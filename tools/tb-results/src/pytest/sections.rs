@@ -148,6 +148,8 @@ impl Run {
         };
         self.summary = Some(Summary { seconds, ..Summary::default() });
         self.results = true;
+        self.at_end = (self.signs, self.faults.len());
+        self.ended_in = self.phase;
         self.phase = Phase::Results;
         true
     }

@@ -48,7 +48,7 @@ impl Run {
             None => self.counts_of_tally(incomplete_subtests),
         };
         // How many failed is not known, but that some did.
-        session.signs.gate |= session.counts.failed.is_none() && self.tally.failed > 0;
+        session.signs.gate |= session.counts.failed.is_none() && self.tally.failed + self.tally.errors > 0;
         session.duration = self.summary.as_ref().map(|s| s.seconds);
         session.signs.internal_error |= self.died;
         session.signs.crashes = self.crashes(session.counts.failed.unwrap_or(0));
@@ -131,6 +131,8 @@ impl Run {
     fn counts_of_tally(&self, subtests: bool) -> Counts {
         let t = &self.tally;
         let listed = |o| self.short.lines(o);
+        // Where tests ran all the same, it was one of several workers' files.
+        let uncollected = if self.xdist || t.reports() == 0 { self.broken_files() } else { 0 };
         Counts {
             passed: Some(t.passed),
             failed: self.failed_by_letters(),
@@ -138,7 +140,7 @@ impl Run {
             // Nor have skipped ones.
             skipped: (!subtests || t.sub_skipped > 0).then_some(t.skipped),
             // A file that could not be collected has no letter.
-            errors: Some((t.errors + self.broken_files()).max(listed(Outcome::Error)).max(self.uncollected)),
+            errors: Some((t.errors + uncollected).max(listed(Outcome::Error)).max(self.uncollected)),
             xfailed: Some(t.xfailed),
             xpassed: Some(t.xpassed),
             deselected: None,
@@ -193,7 +195,10 @@ impl Run {
         let named: u64 =
             [Outcome::Failed, Outcome::Error].iter().map(|o| names.lines(*o).max(short.lines(*o))).sum();
         // A collection that failed has run no test: an error without a name hides none.
-        let no_test = self.stopped_collecting && names.all.is_empty() && short.all.is_empty();
+        let no_test = self.stopped_collecting
+            && self.summary.as_ref().is_some_and(|s| s.reports() == s.errors + s.skipped)
+            && names.all.is_empty()
+            && short.all.is_empty();
         // Too few names, or so many that some are a test's own words, and no telling which.
         if session.complete && (named < bad && !no_test || listed > bad && self.summary.is_some()) {
             return None;

@@ -299,3 +299,24 @@ fn a_test_that_wrote_behind_its_name_has_a_result_in_the_word_that_follows() {
     assert_eq!(crate::failing(&report).unwrap(), ["t.py::test_b[a b]"]);
     assert_eq!(report.sessions[0].unfinished, ["t.py::test_c"]);
 }
+
+#[test]
+fn rules_and_long_words_are_no_letters() {
+    let long = "x".repeat(300);
+    let report = of(format!(
+        "{HEAD}t.py::test_a PASSED\n------------------------------------------\n{long}\nt.py::test_b \n"
+    ));
+    assert_eq!(
+        (report.counts().passed, report.counts().skipped, report.counts().xfailed),
+        (Some(1), Some(0), Some(0))
+    );
+    let muddled = of(format!("{HEAD}t.py .noise\n....F\n"));
+    assert_eq!(muddled.counts().passed, None);
+    // But a line of a live log is none of a test's words between letters.
+    let logged = of(format!(
+        "{HEAD}t.py .\n------- live log call -------\nt.py                  26 WARNING  hello\n.\n"
+    ));
+    assert_eq!(logged.counts().passed, Some(2));
+    // Of 3.x.
+    assert_eq!(of(format!("{HEAD}t.py::test_a xfail          [ 25%]\n")).counts().xfailed, Some(1));
+}

@@ -295,3 +295,15 @@ fn failed_subtests_of_quiet_runs_are_counted_by_their_reports() {
     assert_eq!(report.counts().failed, None);
     assert_ne!(report.verdict(), Some(tb_results::report::Verdict::Pass));
 }
+
+#[test]
+fn no_test_is_hidden_behind_a_collection_that_only_a_test_speaks_of() {
+    let report = of(format!(
+        "{HEAD}t.py .F..                                                               [100%]\n\n{FAILURES}\
+         ____________________________________ test_b ____________________________________\nE   assert 0\n\
+         ----------------------------- Captured stdout call -----------------------------\n\
+         !!!!!!!!!!!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!!!!!!!!!!!\n{}",
+        bar("1 failed, 3 passed in 0.10s")
+    ));
+    assert_eq!(failing(&report), None);
+}

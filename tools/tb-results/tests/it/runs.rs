@@ -218,3 +218,32 @@ fn reports_behind_a_run_that_is_whole_are_of_a_quiet_one() {
     assert_eq!((report.counts().passed, report.counts().errors), (Some(4), Some(1)));
     assert_eq!(failing(&report).unwrap(), ["test_m.py"]);
 }
+
+#[test]
+fn a_quiet_run_of_pretty_in_a_report_takes_no_end_from_its_run() {
+    let report = of(format!(
+        "{}t.py .F..                                                               [100%]\n\n{FAILURES}\
+         ____________________________________ test_b ____________________________________\nE   assert 0\n\
+         ----------------------------- Captured stdout call -----------------------------\nResults (1.95s):\n         1 failed\n\
+         {HEAD}t.py F\nResults (1.91s):\n         1 failed\n\n\
+         Results (19.86s):\n         1 failed\n         3 passed\n",
+        HEAD.replace("collected", "plugins: pretty-1.3.0\ncollected")
+    ));
+    assert_eq!((report.sessions.len(), report.complete()), (1, true));
+    assert_eq!((report.counts().passed, report.counts().failed), (Some(3), Some(1)));
+}
+
+#[test]
+fn failed_subtests_are_among_what_a_summary_tells_of() {
+    // The inner run's header has the same width; the outer's letters are those of the summary, with its failed subtest.
+    let report = of(format!(
+        "{}t.py .u,F                                                                [100%]\n\n{FAILURES}\
+         _______________________________ test_b [m] (i=1) _______________________________\nE   assert 0\n\
+         ----------------------------- Captured stdout call -----------------------------\n{HEAD}t.py F\n\
+         {SHORT}[m] (i=1) SUBFAIL t.py::test_b - assert 0\nFAILED t.py::test_c - assert 0\n{}",
+        HEAD.replace("collected 4", "collected 2"),
+        bar("2 failed, 1 passed, 1 subtests passed in 0.97s")
+    ));
+    assert_eq!((report.sessions.len(), report.complete()), (1, true));
+    assert_eq!(report.counts().failed, Some(2));
+}
