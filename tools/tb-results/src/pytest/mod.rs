@@ -140,11 +140,14 @@ pub fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
 struct Pytest {
     over: Vec<Run>,
     open: Vec<Run>,
+    /// The last line lacks its end: somebody cut it off.
+    cut: bool,
 }
 
 impl Runner for Pytest {
     fn line(&mut self, line: Line<'_>) {
         let text = line.text;
+        self.cut = !line.ended;
         let Some(&first) = text.first() else { return };
         match first {
             b'=' => {
@@ -218,6 +221,9 @@ impl Runner for Pytest {
     }
 
     fn finish(mut self: Box<Self>) -> Vec<Session> {
+        if let Some(run) = self.open.last_mut().filter(|_| self.cut) {
+            run.end_is_cut();
+        }
         let mut runs = std::mem::take(&mut self.over);
         // A run that ends without a summary has a short summary nevertheless: if that of a run inside names its
         // failures, it is its own, and what looked like a run was in the reports.

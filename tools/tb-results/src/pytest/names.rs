@@ -94,6 +94,12 @@ impl Names {
         self.all.get(*self.index.get(&Names::key(id, outcome))?)
     }
 
+    pub(super) fn pop(&mut self) {
+        if let Some(named) = self.all.pop() {
+            self.index.remove(&Names::key(&named.id, named.outcome));
+        }
+    }
+
     pub(super) fn push(&mut self, named: Named) {
         self.index.insert(Names::key(&named.id, named.outcome), self.all.len());
         self.all.push(named);

@@ -84,6 +84,8 @@ impl Run {
         }
         if let Some(dots) = pytest::dots(body)
             && !(dots.letters.is_empty() && is_muddled(body))
+            // "----- generated xml file: /a/j.xml -----"
+            && !dots.path.starts_with(b"--")
             && (percent.is_some() || torn || !dots.path.is_empty() || self.plain_letters(dots.letters))
         {
             if !dots.path.is_empty() {
@@ -232,7 +234,11 @@ impl Run {
             }
             // A test that writes at once does so behind its own name.
             if self.header && !self.xdist && self.current.is_empty() {
-                self.current = spoken(line).unwrap_or_default().to_vec();
+                let id = spoken(line).unwrap_or_default();
+                match pytest::WORDS.iter().find(|(w, _)| line.ends_with(w)) {
+                    Some((_, word)) if !id.is_empty() => self.result(id, *word, None),
+                    _ => self.current = id.to_vec(),
+                }
             }
             if let Some(status) = crash::exit_status(line) {
                 self.fault(format!("ended with exit status {status}").as_bytes());

@@ -2,7 +2,7 @@
 
 use super::entries;
 use super::names::{Block, Named, Names};
-use super::run::Run;
+use super::run::{Phase, Run};
 use crate::report::{Counts, Failing, Outcome, Session};
 use std::collections::{HashMap, HashSet, VecDeque};
 use tb_shared::pytest::Summary;
@@ -28,7 +28,12 @@ impl Run {
             self.short = std::mem::take(&mut self.short).with_files_as_errors();
         }
         let silent = self.summary.is_none() && self.ends_in_silence();
-        session.complete = self.summary.is_some() || silent;
+        // Totals that tell of fewer failures than are listed have not all been written.
+        let listed = self.short.lines(Outcome::Failed) + self.short.lines(Outcome::Error);
+        let part = self.results
+            && self.torn
+            && self.summary.as_ref().is_some_and(|s| listed > s.failed + s.errors + self.broken_files());
+        session.complete = self.summary.is_some() && !part || silent;
         if silent && !self.block_names.is_empty() {
             self.drop_output();
         }
@@ -67,6 +72,16 @@ impl Run {
         session.slowest = std::mem::take(&mut self.slowest);
         session.faults = std::mem::take(&mut self.faults);
         session
+    }
+
+    /// The last line is not whole: an id that it ends in may not be, unless it is known from elsewhere.
+    pub(super) fn end_is_cut(&mut self) {
+        self.torn = true;
+        let unsure =
+            self.short.all.last().is_some_and(|n| n.times == 1 && n.message.is_none() && !self.knows(n));
+        if self.phase == Phase::Short && unsure {
+            self.short.pop();
+        }
     }
 
     /// With -qq there is no summary line. What came before it is all there, or the run did not get so far: each

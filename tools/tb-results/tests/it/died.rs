@@ -298,6 +298,9 @@ fn a_test_that_wrote_behind_its_name_has_a_result_in_the_word_that_follows() {
     assert_eq!((report.counts().passed, report.counts().failed), (Some(1), Some(1)));
     assert_eq!(crate::failing(&report).unwrap(), ["t.py::test_b[a b]"]);
     assert_eq!(report.sessions[0].unfinished, ["t.py::test_c"]);
+    let report = of(format!("{HEAD}t.py::test_a warn: xPASSED\nt.py::test_b \n"));
+    assert_eq!(report.counts().passed, Some(1));
+    assert_eq!(report.sessions[0].unfinished, ["t.py::test_b"]);
 }
 
 #[test]
@@ -319,4 +322,23 @@ fn rules_and_long_words_are_no_letters() {
     assert_eq!(logged.counts().passed, Some(2));
     // Of 3.x.
     assert_eq!(of(format!("{HEAD}t.py::test_a xfail          [ 25%]\n")).counts().xfailed, Some(1));
+}
+
+#[test]
+fn a_log_that_is_cut_in_a_line_has_no_whole_name_there() {
+    let quiet = |end: &str| {
+        of(format!(
+            ".FF                                                                      [100%]\n{FAILURES}\
+             ____________________________________ test_b ____________________________________\nE   assert 0\n\
+             ___________________________________ test_cut ___________________________________\nE   assert 0\n{SHORT}{end}"
+        ))
+    };
+    let cut = quiet("FAILED t.py::test_b - assert 0\nFAILED t.py::te");
+    assert_eq!(failing(&cut).unwrap(), ["t.py::test_b"]);
+    assert_eq!((cut.verdict(), cut.complete()), (Some(Verdict::Mixed), false));
+    let whole = quiet("FAILED t.py::test_b - assert 0\nFAILED t.py::test_cut - assert 0\n");
+    assert_eq!((failing(&whole).unwrap().len(), whole.complete()), (2, true));
+    let xml =
+        of(format!("{HEAD}t.py ....          [100%]\n\n------- generated xml file: /srv/j.xml -------\n"));
+    assert_eq!((xml.counts().passed, xml.counts().skipped), (Some(4), Some(0)));
 }
