@@ -24,12 +24,16 @@ use crate::report::Session;
 use crate::rerun::Again;
 use crate::runner::{Line, Runner};
 use run::{Phase, Run};
+use tally::Tally;
 use tb_shared::pytest::{self, Summary, rule};
 
 /// How deep runs may stand inside each other before the log is taken for noise.
 const DEPTH: usize = 16;
 /// How many ended runs are kept inside an open one.
 const CHILDREN: usize = 1000;
+
+/// How many letters behind the end of a run are kept.
+const STRAY: usize = 1 << 16;
 
 const HEADER: &[u8] = b"test session starts";
 const SUGAR_HEADER: &[u8] = b"Test session starts (platform: ";
@@ -140,6 +144,8 @@ pub fn rerun(again: &Again<'_>) -> Vec<Vec<String>> {
 struct Pytest {
     over: Vec<Run>,
     open: Vec<Run>,
+    /// Lines of nothing but letters behind the end of the only run: a quiet one's, if more is heard of it.
+    stray: Vec<u8>,
     /// The last line lacks its end: somebody cut it off.
     cut: bool,
 }
@@ -276,11 +282,31 @@ impl Pytest {
         }
         if begins {
             self.close_ended();
+            self.stray.clear();
             self.open.push(Run::new(None, false));
+        } else if self.stray.len() < STRAY
+            && text.first().is_some_and(|b| b".FEsxX".contains(b))
+            && pytest::dots(text).is_some_and(|d| d.letters.len() == text.trim_ascii_end().len())
+        {
+            self.stray.extend_from_slice(text.trim_ascii_end());
         }
         if let Some(run) = self.open.last_mut() {
             run.line(text);
         }
+    }
+
+    /// The quiet run whose letters stood behind the end of another.
+    fn quiet_behind(&mut self) {
+        self.close_ended();
+        let mut run = Run::new(None, false);
+        run.tally.letters(&std::mem::take(&mut self.stray));
+        self.open.push(run);
+    }
+
+    fn stray_tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        tally.letters(&self.stray);
+        tally
     }
 
     /// A run behind whose summary another begins is over.
@@ -334,6 +360,7 @@ impl Pytest {
         if self.open.len() == DEPTH {
             self.open.pop();
         }
+        self.stray.clear();
         self.open.push(Run::new(width, true));
     }
 
@@ -341,22 +368,25 @@ impl Pytest {
         if self.open.is_empty() {
             self.open.push(Run::new(Some(width), false));
         }
-        let inner = self.open.len() > 1;
+        let ended = self.open.last().is_some_and(|r| r.phase == Phase::After);
+        if ended && self.open.len() > 1 {
+            // The inner run is over; this is the outer one's.
+            self.close_ended();
+            return self.section(title, width);
+        }
+        if ended && matches!(title, b"ERRORS" | b"FAILURES") {
+            // Letters of failures without a run, or a run that had a result for each of its tests: these are the
+            // reports of a quiet one behind it.
+            let stray = self.stray_tally();
+            let whole = |r: &Run| r.header && r.summary.as_ref().is_some_and(|s| r.is_whole(s));
+            let letters = stray.failed + stray.errors > 0 && self.open.last().is_some_and(Run::is_over);
+            if letters || self.open.last().is_some_and(whole) {
+                self.quiet_behind();
+                return self.section(title, width);
+            }
+        }
         let Some(run) = self.open.last_mut() else { return };
-        if run.phase == Phase::After {
-            if inner {
-                // The inner run is over; this is the outer one's.
-                self.close_ended();
-                return self.section(title, width);
-            }
-            // It had a result for each of its tests: these are the reports of a quiet run behind it.
-            if matches!(title, b"ERRORS" | b"FAILURES")
-                && run.header
-                && run.summary.as_ref().is_some_and(|s| run.is_whole(s))
-            {
-                self.close_ended();
-                return self.section(title, width);
-            }
+        if ended {
             run.reopen();
         }
         run.width.get_or_insert(width);
@@ -373,6 +403,14 @@ impl Pytest {
             if self.open.is_empty() {
                 self.open.push(Run::new(None, false));
             }
+        }
+        if let [run] = &self.open[..]
+            && run.phase == Phase::After
+            && summary.bars.is_none()
+            && run.is_over()
+            && self.stray_tally().fits(&summary)
+        {
+            self.quiet_behind();
         }
         let top = self.open.len() - 1;
         // Whose is it? The innermost whose form it has, unless an outer one's results are just these.
@@ -457,6 +495,13 @@ impl Run {
     fn is_whole(&self, summary: &Summary) -> bool {
         let of_tests = [summary.failed, summary.passed, summary.xfailed, summary.xpassed].iter().sum::<u64>();
         self.expected.is_some_and(|n| n > 0 && of_tests <= n && n <= summary.reports())
+    }
+
+    /// Whether all speaks for its having ended in its summary: it tells of all the tests, or of all the letters.
+    fn is_over(&self) -> bool {
+        self.summary
+            .as_ref()
+            .is_some_and(|s| self.expected.is_some_and(|n| s.reports() >= n) || self.tally.fits(s))
     }
 
     /// Whether its summary can be its own: tests are missing, and it knows less than was seen already, if not.

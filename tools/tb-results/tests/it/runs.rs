@@ -247,3 +247,21 @@ fn failed_subtests_are_among_what_a_summary_tells_of() {
     assert_eq!((report.sessions.len(), report.complete()), (1, true));
     assert_eq!(report.counts().failed, Some(2));
 }
+
+#[test]
+fn letters_without_a_percentage_behind_a_run_are_of_a_quiet_one_that_stopped() {
+    let first =
+        format!("{HEAD}t.py ....                                    [100%]\n\n{}", bar("4 passed in 0.10s"));
+    let report = of(format!(
+        "{first}..F\n{FAILURES}____ test_q ____\nE   assert 0\n{SHORT}FAILED q.py::test_q - assert 0\n\
+         !!!!!!!!!!!!!!!!!!!!!!!!!! stopping after 1 failures !!!!!!!!!!!!!!!!!!!!!!!!!!!\n1 failed, 2 passed in 0.05s\n"
+    ));
+    assert_eq!(report.sessions.len(), 2);
+    assert_eq!((report.counts().passed, report.counts().failed), (Some(6), Some(1)));
+    assert_eq!((failing(&report).unwrap(), report.complete()), (vec!["q.py::test_q"], true));
+    let report = of(format!("{first}....\n4 passed in 0.39s\n"));
+    assert_eq!((report.sessions.len(), report.counts().passed), (2, Some(8)));
+    // Without the letters it is somebody's word.
+    let report = of(format!("{first}and then\n4 passed in 0.39s\n"));
+    assert_eq!((report.sessions.len(), report.counts().passed), (1, Some(4)));
+}
