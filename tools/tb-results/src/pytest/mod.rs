@@ -378,7 +378,7 @@ impl Pytest {
             // Letters of failures without a run, or a run that had a result for each of its tests: these are the
             // reports of a quiet one behind it.
             let stray = self.stray_tally();
-            let whole = |r: &Run| r.header && r.summary.as_ref().is_some_and(|s| r.is_whole(s));
+            let whole = |r: &Run| r.header && r.has_all();
             let letters = stray.failed + stray.errors > 0 && self.open.last().is_some_and(Run::is_over);
             if letters || self.open.last().is_some_and(whole) {
                 self.quiet_behind();
@@ -497,11 +497,14 @@ impl Run {
         self.expected.is_some_and(|n| n > 0 && of_tests <= n && n <= summary.reports())
     }
 
+    /// Whether its summary has a result for each of its tests.
+    fn has_all(&self) -> bool {
+        self.summary.as_ref().is_some_and(|s| self.expected.is_some_and(|n| s.reports() >= n))
+    }
+
     /// Whether all speaks for its having ended in its summary: it tells of all the tests, or of all the letters.
     fn is_over(&self) -> bool {
-        self.summary
-            .as_ref()
-            .is_some_and(|s| self.expected.is_some_and(|n| s.reports() >= n) || self.tally.fits(s))
+        self.summary.as_ref().is_some_and(|s| self.has_all() || self.tally.fits(s))
     }
 
     /// Whether its summary can be its own: tests are missing, and it knows less than was seen already, if not.

@@ -244,6 +244,7 @@ impl Run {
                 self.fault(format!("ended with exit status {status}").as_bytes());
             }
             self.muddled |= is_muddled(line);
+            self.spoken_between |= !self.header && line[0] == b'.' && line.len() > 1;
             return;
         };
         self.sign(sign);

@@ -77,6 +77,8 @@ pub(super) struct Run {
     pub(super) torn: bool,
     /// Tests wrote between their letters: how many there were is not known.
     pub(super) muddled: bool,
+    /// The same of a run without a header: a line began with a letter and went on in words.
+    pub(super) spoken_between: bool,
     /// A sign that the process itself died behind its summary.
     pub(super) died: bool,
     /// A test that was begun and of which nothing else was heard.
@@ -142,6 +144,7 @@ impl Run {
             listed: false,
             torn: false,
             muddled: false,
+            spoken_between: false,
             died: false,
             current: Vec::new(),
             started: HashMap::default(),

@@ -50,6 +50,12 @@ impl Run {
         session.counts = match &self.summary {
             Some(summary) => self.counts_of(summary),
             None if self.muddled && self.named.all.is_empty() => Counts::default(),
+            // -qq with -s: what is listed is known, and no more.
+            None if silent && self.spoken_between && !self.reached_100 => Counts {
+                failed: Some(self.short.lines(Outcome::Failed)),
+                errors: Some(self.short.lines(Outcome::Error)),
+                ..Counts::default()
+            },
             None => self.counts_of_tally(incomplete_subtests),
         };
         // How many failed is not known, but that some did.

@@ -190,3 +190,13 @@ fn words_glued_to_the_last_percentage_do_not_hide_the_letters() {
     assert_eq!(four(&report.counts()), known([1, 1, 1, 1]));
     assert!(report.complete());
 }
+
+#[test]
+fn a_quiet_run_whose_tests_write_between_the_letters_knows_what_it_lists() {
+    // -qq -s: no percentage, no summary line.
+    let report = of(format!(
+        "..noise\n.F.some words\nE\n{SHORT}FAILED t.py::test_d - assert 0\nERROR t.py::test_c - KeyError: 1\n"
+    ));
+    assert_eq!(four(&report.counts()), [None, Some(1), None, Some(1)]);
+    assert_eq!((report.verdict(), report.complete()), (Some(Verdict::Fail), true));
+}
