@@ -174,25 +174,8 @@ impl Runner for Pytest {
                     return self.summary(summary);
                 }
             }
-            b'T' if text.starts_with(SUGAR_HEADER) => {
-                self.header(None);
-                if let Some(run) = self.open.last_mut() {
-                    run.totals_instead = true;
-                }
-                return;
-            }
-            b'R' if self.open.len() > 1 && text.starts_with(b"Results (") => {
-                // The totals are those of the run whose plugin writes them; what was opened in it was output.
-                let ended = |r: &Run| matches!(r.phase, Phase::After | Phase::Results);
-                if let Some(at) = self.open.iter().rposition(|r| r.totals_expected && !ended(r)) {
-                    while self.open.len() > at + 1 {
-                        let Some(inner) = self.open.pop() else { break };
-                        if !ended(&inner) {
-                            self.open[at].adopt(inner);
-                        }
-                    }
-                }
-            }
+            b'T' if text.starts_with(SUGAR_HEADER) => return self.sugar_header(),
+            b'R' if self.open.len() > 1 && text.starts_with(b"Results (") => self.totals(),
             // A test that prints a report at once does so behind its own name.
             _ if text.last() == Some(&b'=')
                 && self.open.last().is_some_and(|r| r.phase == Phase::Progress) =>
@@ -364,6 +347,27 @@ impl Pytest {
         self.open.push(Run::new(width, true));
     }
 
+    #[cold]
+    fn sugar_header(&mut self) {
+        self.header(None);
+        if let Some(run) = self.open.last_mut() {
+            run.totals_instead = true;
+        }
+    }
+
+    /// Totals are those of the run whose plugin writes them; what was opened in it was output.
+    #[cold]
+    fn totals(&mut self) {
+        let ended = |r: &Run| matches!(r.phase, Phase::After | Phase::Results);
+        let Some(at) = self.open.iter().rposition(|r| r.totals_expected && !ended(r)) else { return };
+        while self.open.len() > at + 1 {
+            let Some(inner) = self.open.pop() else { break };
+            if !ended(&inner) {
+                self.open[at].adopt(inner);
+            }
+        }
+    }
+
     fn section(&mut self, title: &[u8], width: usize) {
         if self.open.is_empty() {
             self.open.push(Run::new(Some(width), false));
@@ -493,7 +497,9 @@ impl Run {
     /// Whether there is a result for each of its tests, no fewer and no more. (Modules are skipped as well, and
     /// errors may come on top.)
     fn is_whole(&self, summary: &Summary) -> bool {
-        let of_tests = [summary.failed, summary.passed, summary.xfailed, summary.xpassed].iter().sum::<u64>();
+        let of_tests = [summary.failed, summary.passed, summary.xfailed, summary.xpassed]
+            .iter()
+            .fold(0u64, |sum, n| sum.saturating_add(*n));
         self.expected.is_some_and(|n| n > 0 && of_tests <= n && n <= summary.reports())
     }
 

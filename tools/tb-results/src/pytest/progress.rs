@@ -22,6 +22,12 @@ impl Run {
             self.current.clear();
             return self.result(id, word, None);
         }
+        self.unusual(line, body, percent);
+    }
+
+    /// Whatever is no plain result, apart from the lines of which a long log is made.
+    #[inline(never)]
+    fn unusual(&mut self, line: &[u8], body: &[u8], percent: Option<u8>) {
         // 3.x writes this word small.
         if let Some(id) = body.strip_suffix(b" xfail")
             && pytest::is_path(entries::path(id))

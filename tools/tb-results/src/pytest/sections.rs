@@ -171,14 +171,14 @@ impl Run {
         // The numbers of sugar end in the eighth column, those of pretty in the tenth.
         self.errors_counted |= line.starts_with(b"         ");
         let Some(all) = &mut self.summary else { return };
-        all.failed += one.failed;
-        all.passed += one.passed;
-        all.skipped += one.skipped;
-        all.deselected += one.deselected;
-        all.xfailed += one.xfailed;
-        all.xpassed += one.xpassed;
-        all.errors += one.errors;
-        all.reruns += one.reruns;
+        all.failed = all.failed.saturating_add(one.failed);
+        all.passed = all.passed.saturating_add(one.passed);
+        all.skipped = all.skipped.saturating_add(one.skipped);
+        all.deselected = all.deselected.saturating_add(one.deselected);
+        all.xfailed = all.xfailed.saturating_add(one.xfailed);
+        all.xpassed = all.xpassed.saturating_add(one.xpassed);
+        all.errors = all.errors.saturating_add(one.errors);
+        all.reruns = all.reruns.saturating_add(one.reruns);
     }
 
     /// `tests/test_a.py:10 TestX.test_y[a]`, sugar's own list.

@@ -32,7 +32,9 @@ impl Run {
         let listed = self.short.lines(Outcome::Failed) + self.short.lines(Outcome::Error);
         let part = self.results
             && self.torn
-            && self.summary.as_ref().is_some_and(|s| listed > s.failed + s.errors + self.broken_files());
+            && self.summary.as_ref().is_some_and(|s| {
+                listed > s.failed.saturating_add(s.errors).saturating_add(self.broken_files())
+            });
         session.complete = self.summary.is_some() && !part || silent;
         if silent && !self.block_names.is_empty() {
             self.drop_output();
@@ -115,7 +117,7 @@ impl Run {
             errors: Some(match (self.results, self.errors_counted) {
                 (false, _) => s.errors,
                 (true, true) => s.errors.max(self.broken_files()),
-                (true, false) => s.errors + self.broken_files(),
+                (true, false) => s.errors.saturating_add(self.broken_files()),
             }),
             // Nor those that it expected to fail without running them.
             xfailed: Some(if self.results { s.xfailed.max(self.tally.xfailed) } else { s.xfailed }),
