@@ -2,7 +2,7 @@
 //!
 //! The hard part of such a log is not to read a line but to know whose line it is: tests print whole reports of
 //! other runs, fail with them as their message, run pytest themselves; and several runs may stand one after the
-//! other, of which one has died without a word. Two rules decide:
+//! other, of which one has died without a word. Three rules decide:
 //!
 //! - A header opens a run inside the open one, a summary closes one. What was opened inside a run that comes to
 //!   its own summary was output of its tests, and is forgotten. What was opened inside a run that said nothing
@@ -10,6 +10,8 @@
 //! - A summary belongs to the run whose form it has (bars of the terminal's width, or none) and, among those, to
 //!   the one whose counted results it tells of. The last one wins: a line that only looked like a summary is
 //!   corrected by what follows.
+//! - A run says how many tests it has, before they run. As long as results are missing, and it has not said that
+//!   it stops, what looks like its end is output.
 
 mod crash;
 mod entries;
