@@ -342,3 +342,14 @@ fn a_log_that_is_cut_in_a_line_has_no_whole_name_there() {
         of(format!("{HEAD}t.py ....          [100%]\n\n------- generated xml file: /srv/j.xml -------\n"));
     assert_eq!((xml.counts().passed, xml.counts().skipped), (Some(4), Some(0)));
 }
+
+#[test]
+fn a_dump_names_the_test_from_the_root_also_where_the_line_names_the_configuration() {
+    let head = HEAD.replace("rootdir: /srv/app", "rootdir: /srv/app, configfile: pytest.ini");
+    let report = of(format!(
+        "{head}tests/t.py Fatal Python error: Aborted\n\nCurrent thread 0x00007f59e0e6fb80 (most recent call first):\n\
+         \x20 File \"/srv/app/tests/t.py\", line 10 in test_a\n\
+         \x20 File \"/v/_pytest/python.py\", line 183 in pytest_pyfunc_call\n"
+    ));
+    assert_eq!(report.sessions[0].unfinished, ["tests/t.py::test_a"]);
+}
