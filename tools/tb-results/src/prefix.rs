@@ -56,29 +56,50 @@ impl Prefix {
             .filter(|l| !l.is_empty())
             .collect();
         if let Some(header) = lines.iter().find(|l| memchr::memmem::find(l, HEADER).is_some()) {
-            return Prefix::of_header(header).unwrap_or_default();
+            let prefix = Prefix::of_header(header);
+            if prefix.is_some() || header.starts_with(b"=") {
+                return prefix.unwrap_or_default();
+            }
+            // A test printed it behind something else.
         }
         let most = |part: Part| {
             let n = lines.iter().filter(|l| part.len_at(l).is_some()).count();
-            (n >= 3 && n * 10 >= lines.len() * 8).then(|| Prefix { parts: vec![part] })
+            let enough = n >= 3 || part == Part::Time && n == lines.len() && n > 0;
+            (enough && n * 10 >= lines.len() * 8).then(|| Prefix { parts: vec![part] })
         };
         most(Part::Time)
             .or_else(|| most(Part::Elapsed))
             .or_else(|| most(Part::Clock))
             .or_else(|| Prefix::common(&lines))
+            .or_else(|| Prefix::named_and_timed(&lines))
             .unwrap_or_default()
+    }
+
+    /// `job<tab>step<tab>2024-05-01T12:00:00.1234567Z `: the same text and a time.
+    fn named_and_timed(lines: &[Vec<u8>]) -> Option<Prefix> {
+        let first = lines.first()?;
+        let tab = memchr::memrchr(b'\t', &first[..first.len().min(200)])?;
+        let named = Prefix { parts: vec![Part::Text(first[..=tab].to_vec()), Part::Time] };
+        let n = lines
+            .iter()
+            .filter(|l| l.starts_with(&first[..=tab]) && Part::Time.len_at(&l[tab + 1..]).is_some())
+            .count();
+        (n >= 3 && n * 10 >= lines.len() * 8).then_some(named)
     }
 
     /// A container's name or a quotation mark that begins every line.
     fn common(lines: &[Vec<u8>]) -> Option<Prefix> {
-        let (first, rest) = lines.split_first()?;
-        if rest.len() < 3 {
+        if lines.len() < 4 {
             return None;
         }
+        // The end of an empty line is cut: one that holds more tells how the prefix ends.
+        let first =
+            lines.iter().find(|l| memchr::memmem::find(l, b"| ").is_some() || l.starts_with(b"> "))?;
         let bar = memchr::memmem::find(first, b"| ").map(|at| at + 2);
         let len = if first.starts_with(b"> ") { 2 } else { bar.filter(|n| *n <= 60)? };
         let text = &first[..len];
-        rest.iter()
+        lines
+            .iter()
             .all(|l| l.starts_with(text) || l == text.trim_ascii_end())
             .then(|| Prefix { parts: vec![Part::Text(text.to_vec())] })
     }
@@ -134,7 +155,11 @@ impl Part {
                 let blank = rest.iter().take_while(|b| **b == b' ').count();
                 let digits = rest[blank..].iter().take_while(|b| b.is_ascii_digit()).count();
                 let len = 1 + blank + digits;
-                (digits > 0 && line[len..].starts_with(b"s] ")).then_some(len + 3)
+                match &line[len..] {
+                    _ if digits == 0 => None,
+                    b"s]" => Some(len + 2),
+                    rest => rest.starts_with(b"s] ").then_some(len + 3),
+                }
             }
         }
     }
@@ -210,6 +235,12 @@ mod tests {
         assert_eq!(Prefix::of_sample(sample).strip(b"2024-05-01T12:00:09.9Z ..F [100%]"), b"..F [100%]");
         assert!(Prefix::of_sample(b"> a\n> b\n  c\n> d\n> e\n").is_empty());
         assert!(!Prefix::of_sample(b"> a\n> b\n> c\n> d\n>\n").is_empty());
+        // A quiet run begins with an empty line, of which the spaces are cut.
+        let of = |sample: &[u8], line: &[u8]| Prefix::of_sample(sample).strip(line).to_vec();
+        assert_eq!(of(b"t-1  |\nt-1  | ..F\nt-1  |\nt-1  | x\n", b"t-1  | 1 failed"), b"1 failed");
+        assert_eq!(of(b"[   0s]\n[   1s] ..\n[   1s]\n[   2s] x\n", b"[  12s] 1 failed"), b"1 failed");
+        let gh = b"job\tRun it\t2024-05-01T12:00:00.1Z\njob\tRun it\t2024-05-01T12:00:01.1Z ..F\njob\tRun it\t2024-05-01T12:00:02.1Z a\n";
+        assert_eq!(of(gh, b"job\tRun it\t2024-05-01T12:00:09.9Z 1 failed"), b"1 failed");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use memchr::memmem::{self, Finder};
 use std::sync::LazyLock;
+use tb_shared::pytest;
 
 /// What is looked for in every line that progress does not explain: made once, a search for each is cheap.
 struct Finders {
@@ -55,7 +56,7 @@ pub(super) fn before_last_words(line: &[u8]) -> Option<&[u8]> {
     let last = match sign {
         Sign::Fatal(_) => true,
         Sign::Timeout => line.ends_with(b"+"),
-        Sign::Traceback => at > 0,
+        Sign::Traceback | Sign::Killed(_) => at > 0,
         _ => false,
     };
     last.then_some(&line[..at])
@@ -96,13 +97,35 @@ fn shell(line: &[u8]) -> Option<(usize, &'static str)> {
     if let Some(found) = DEATHS.iter().find(|(word, _)| is_death(line, word)) {
         return Some((0, found.1));
     }
+    if let Some(found) = glued_death(line) {
+        return Some(found);
+    }
     let at = FIND.line.find(line)?;
     let rest = &line[at + 7..];
     let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
     let rest = rest[digits..].strip_prefix(b":")?;
     let (_, signal) = DEATHS.iter().find(|(word, _)| memmem::find(rest, word).is_some())?;
-    let start = memchr::memrchr(b' ', &line[..at]).map_or(0, |i| i + 1);
+    let mut start = memchr::memrchr(b' ', &line[..at]).map_or(0, |i| i + 1);
+    // "x..F/tmp/x.sh: line 1": the script's path behind letters.
+    let letters = line[start..at].iter().take_while(|b| b".FEsxXR".contains(b)).count();
+    if line.get(start + letters) == Some(&b'/') {
+        start += letters;
+    } else if let Some(percent) = memmem::find(&line[start..at], b"%]/") {
+        start += percent + 2;
+    }
     (digits > 0).then_some((start, signal))
+}
+
+/// The bare words behind what pytest was writing: its percentage, its letters, the test that it began.
+fn glued_death(line: &[u8]) -> Option<(usize, &'static str)> {
+    let line = line.trim_ascii_end();
+    let line = line.strip_suffix(b" (core dumped)").unwrap_or(line);
+    let (word, signal) = DEATHS.iter().find(|(word, _)| line.ends_with(word))?;
+    let before = &line[..line.len() - word.len()];
+    let progress = pytest::percent(before).1.is_some()
+        || pytest::started(before).is_some()
+        || pytest::dots(before).is_some_and(|d| !d.letters.is_empty());
+    progress.then_some((before.len(), signal))
 }
 
 fn is_death(line: &[u8], word: &[u8]) -> bool {
@@ -127,7 +150,9 @@ pub(super) fn exit_status(line: &[u8]) -> Option<u16> {
 
 /// `worker 'gw1' crashed while running 'id'`.
 pub(super) fn crashed_while(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let rest = line.strip_prefix(b"worker '").or_else(|| line.strip_prefix(b"slave '"))?;
+    // xdist 1 begins with a capital.
+    let words: [&[u8]; 4] = [b"worker '", b"slave '", b"Worker '", b"Slave '"];
+    let rest = words.iter().find_map(|w| line.strip_prefix(*w))?;
     let at = memmem::find(rest, b"' crashed while running ")?;
     let id = rest[at + 24..].trim_ascii_end();
     let id = id.strip_prefix(b"'").or_else(|| id.strip_prefix(b"\""))?;
@@ -174,6 +199,14 @@ impl Stack {
     }
 }
 
+/// Whether this is a frame as faulthandler writes it: `  File "/a/b.py", line 6 in f`, without a second comma.
+pub(super) fn dumped(line: &[u8]) -> bool {
+    let Some(at) = memmem::find(line, b"\", line ") else { return false };
+    let rest = &line[at + 8..];
+    let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+    digits > 0 && rest[digits..].starts_with(b" in ")
+}
+
 /// `  File "/a/test_x.py", line 6 in test_y`, with a comma before `in` where Python's traceback wrote it.
 fn frame(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = line.trim_ascii().strip_prefix(b"File \"")?;
@@ -200,6 +233,10 @@ mod tests {
         assert_eq!(at("nothing: line x: Killed"), None);
         assert_eq!(at("Killed").as_deref(), Some(""));
         assert_eq!(at("Killed by whom"), None);
+        assert_eq!(at("t.py::t PASSED    [ 50%]Terminated").as_deref(), Some("t.py::t PASSED    [ 50%]"));
+        assert_eq!(at("t.py ..FAborted (core dumped)").as_deref(), Some("t.py ..F"));
+        assert_eq!(at("t.py::t Killed").as_deref(), Some("t.py::t "));
+        assert_eq!(at("the child was Killed"), None);
     }
 
     #[test]

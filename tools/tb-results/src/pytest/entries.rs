@@ -72,6 +72,11 @@ pub(super) fn split(rest: &[u8], known: impl Fn(&[u8]) -> bool) -> (&[u8], Optio
     }
 }
 
+/// The file of a test.
+pub(super) fn path(id: &[u8]) -> &[u8] {
+    memmem::find(id, b"::").map_or(id, |at| &id[..at])
+}
+
 /// The headline of a test's failure: its id without the path, `TestGroup.test_x[a]`.
 pub(super) fn headline(id: &[u8], subtest: Option<&[u8]>) -> Vec<u8> {
     let mut name = match memmem::find(id, b"::") {

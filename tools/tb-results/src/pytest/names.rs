@@ -66,8 +66,38 @@ impl Names {
         self.all.get_mut(at)
     }
 
+    /// Where more names than failures were seen, headlines of files that could not be collected may have been a
+    /// test's output: without them, if there are enough names still.
+    pub(super) fn drop_files(&mut self, bad: u64) {
+        let is_file = |n: &&Named| memchr::memmem::find(&n.id, b"::").is_none();
+        let all: u64 = self.all.iter().map(|n| n.times).sum();
+        let files: u64 = self.all.iter().filter(is_file).map(|n| n.times).sum();
+        if files > 0 && all > bad && all - files >= bad {
+            let all = std::mem::take(self).all;
+            all.into_iter().filter(|n| !is_file(&n)).for_each(|n| self.push(n));
+        }
+    }
+
+    /// With what is no test but a file as an error.
+    pub(super) fn with_files_as_errors(self) -> Names {
+        let mut out = Names::default();
+        for mut name in self.all {
+            if memchr::memmem::find(&name.id, b"::").is_none() {
+                name.outcome = Outcome::Error;
+            }
+            out.push(name);
+        }
+        out
+    }
+
     pub(super) fn find(&self, id: &[u8], outcome: Outcome) -> Option<&Named> {
         self.all.get(*self.index.get(&Names::key(id, outcome))?)
+    }
+
+    pub(super) fn pop(&mut self) {
+        if let Some(named) = self.all.pop() {
+            self.index.remove(&Names::key(&named.id, named.outcome));
+        }
     }
 
     pub(super) fn push(&mut self, named: Named) {

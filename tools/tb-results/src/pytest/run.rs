@@ -7,6 +7,7 @@ use super::entries;
 use super::names::{Block, Names, text};
 use super::tally::Tally;
 use crate::report::{Outcome, Signs, Slow};
+use crate::scan::leading;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use tb_shared::pytest::{Summary, rule};
@@ -44,8 +45,16 @@ pub(super) struct Run {
     pub(super) doubtful: Option<Summary>,
     /// The totals of sugar and pretty; they do not count warnings.
     pub(super) results: bool,
+    /// pretty's totals, which have the files that could not be collected among the errors.
+    pub(super) errors_counted: bool,
     /// sugar is among the plugins, and it counts no warnings.
     pub(super) sugar_loaded: bool,
+    /// sugar or pretty is: it ends in their totals.
+    pub(super) totals_expected: bool,
+    /// It has these and no summary line.
+    pub(super) totals_instead: bool,
+    /// It had no header, and its first line was one letter: of a test, if more is heard of it.
+    pub(super) lone_letter: Option<u8>,
     pub(super) tally: Tally,
     pub(super) named: Names,
     pub(super) short: Names,
@@ -66,6 +75,10 @@ pub(super) struct Run {
     pub(super) listed: bool,
     /// Its process died before the sections: a run without a summary line has not reached its end.
     pub(super) torn: bool,
+    /// Tests wrote between their letters: how many there were is not known.
+    pub(super) muddled: bool,
+    /// The same of a run without a header: a line began with a letter and went on in words.
+    pub(super) spoken_between: bool,
     /// A sign that the process itself died behind its summary.
     pub(super) died: bool,
     /// A test that was begun and of which nothing else was heard.
@@ -83,6 +96,18 @@ pub(super) struct Run {
     /// Runs that ended while this one was open: of tests that run pytest themselves, or, if this one proves to
     /// be dead, the runs after it.
     pub(super) children: Vec<Run>,
+    /// Signs, faults, and whether it stopped, as they were before the first line that says why it ends.
+    pub(super) before_bang: Option<(Signs, usize, bool, bool)>,
+    /// Signs and faults as they were when its summary came: what came behind is not its own if it goes on.
+    pub(super) at_end: (Signs, usize),
+    /// How many files could not be collected, as the line says that ends such a run.
+    pub(super) uncollected: u64,
+    /// Its subtests are those of the plugin before pytest 9.
+    pub(super) plugin_subtests: bool,
+    /// How many tests it set out to run, by its own account.
+    pub(super) expected: Option<u64>,
+    /// It said that it stops before all of them have run.
+    pub(super) stopped: bool,
     /// It said something of its own after the last of its children had ended.
     pub(super) went_on: bool,
 }
@@ -97,7 +122,11 @@ impl Run {
             summary: None,
             doubtful: None,
             results: false,
+            errors_counted: false,
             sugar_loaded: false,
+            totals_expected: false,
+            totals_instead: false,
+            lone_letter: None,
             tally: Tally::default(),
             named: Names::default(),
             short: Names::default(),
@@ -114,6 +143,8 @@ impl Run {
             faults: Vec::new(),
             listed: false,
             torn: false,
+            muddled: false,
+            spoken_between: false,
             died: false,
             current: Vec::new(),
             started: HashMap::default(),
@@ -126,12 +157,22 @@ impl Run {
             slowest: Vec::new(),
             sugar: Vec::new(),
             children: Vec::new(),
+            uncollected: 0,
+            plugin_subtests: false,
+            before_bang: None,
+            at_end: Default::default(),
+            expected: None,
+            stopped: false,
             went_on: false,
         }
     }
 
     /// A line between rules: the title of a section.
     pub(super) fn section(&mut self, title: &[u8]) {
+        self.goes_on();
+        if let Some(letter) = self.lone_letter.take().filter(|_| self.tally.reports() == 0) {
+            self.tally.letters(&[letter]);
+        }
         self.phase = match title {
             b"ERRORS" => Phase::Reports(Outcome::Error),
             b"FAILURES" => Phase::Reports(Outcome::Failed),
@@ -180,7 +221,11 @@ impl Run {
 
     /// Any other line.
     pub(super) fn line(&mut self, line: &[u8]) {
-        if line.first() == Some(&b'I') && line.starts_with(b"INTERNALERROR> ") {
+        // An internal error comes before the sections, if not behind the end; in a report it is a test's output.
+        if line.first() == Some(&b'I')
+            && matches!(self.phase, Phase::Progress | Phase::After)
+            && line.starts_with(b"INTERNALERROR> ")
+        {
             return self.internal(&line[15..]);
         }
         if line.first() == Some(&b'R') && line.starts_with(b"Results (") && self.totals(line) {
@@ -207,7 +252,10 @@ impl Run {
             Phase::Results => self.result_total(line),
             Phase::Other => self.other(line),
             Phase::After => {
-                if let Some(status) = crash::exit_status(line) {
+                // The reason for "no tests ran": stderr may come behind stdout.
+                if self.ran_nothing() && super::is_usage(line) {
+                    self.usage(line);
+                } else if let Some(status) = crash::exit_status(line) {
                     self.died = true;
                     self.fault(format!("ended with exit status {status} after its summary").as_bytes());
                 } else if let Some((0, Sign::Killed(signal))) = crash::cut(line) {
@@ -255,8 +303,20 @@ impl Run {
     /// `!!! title !!!`
     pub(super) fn bang(&mut self, line: &[u8]) {
         let Some(title) = rule(line.trim_ascii_end(), b'!') else { return };
-        self.stopped_collecting |=
-            title.starts_with(b"Interrupted: ") && title.ends_with(b" during collection");
+        self.before_bang.get_or_insert((
+            self.signs,
+            self.faults.len(),
+            self.stopped,
+            self.stopped_collecting,
+        ));
+        self.stopped = true;
+        self.xdist |= title.starts_with(b"xdist.");
+        if let Some(rest) = title.strip_prefix(b"Interrupted: ")
+            && rest.ends_with(b" during collection")
+        {
+            self.stopped_collecting = true;
+            self.uncollected = leading(rest).map_or(0, |(n, _)| n);
+        }
         let exit = title.starts_with(b"_pytest.outcomes.Exit: ") || title.starts_with(b"Exit: ");
         let limit = title.starts_with(b"session-timeout: ");
         if title == b"KeyboardInterrupt" || exit || limit {
@@ -264,6 +324,17 @@ impl Run {
             self.fault(title);
         } else if memchr::memmem::find(title, b"received keyboard-interrupt").is_some() {
             self.fault(title);
+        }
+    }
+
+    /// Tests or reports go on behind such a line: it was a test's output, for nothing but the end follows one.
+    pub(super) fn goes_on(&mut self) {
+        if let Some((signs, faults, stopped, stopped_collecting)) = self.before_bang.take() {
+            self.signs = signs;
+            self.faults.truncate(faults);
+            self.stopped = stopped;
+            self.stopped_collecting = stopped_collecting;
+            self.uncollected = 0;
         }
     }
 

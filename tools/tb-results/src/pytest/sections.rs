@@ -30,11 +30,13 @@ impl Run {
                 }
                 return;
             }
-            b'w' | b's' => {
-                if let Some((worker, id)) = crash::crashed_while(line) {
+            b'w' | b's' | b'W' | b'S' => {
+                // Over it stands the file, and the test is here. Anything else is what a test said.
+                if let Some((worker, id)) = crash::crashed_while(line)
+                    && self.blocks.last().is_none_or(|b| b.headline == hash(entries::path(id)))
+                {
                     self.crash_reports += 1;
                     if let Some(block) = self.blocks.last_mut() {
-                        // Over it stands the file; the test is here.
                         block.headline = hash(&entries::headline(id, None));
                         block.worker = Some(text(worker).into());
                         block.message = Some(message(line));
@@ -80,6 +82,7 @@ impl Run {
         if title.iter().all(|b| matches!(b, b'_' | b' ')) {
             return;
         }
+        self.goes_on();
         let mut error = outcome == Outcome::Error;
         let mut name = title;
         if let Some(path) = title.strip_prefix(b"ERROR collecting ") {
@@ -138,14 +141,15 @@ impl Run {
 
     /// `Results (0.24s):`, and under it a line for each kind.
     pub(super) fn totals(&mut self, line: &[u8]) -> bool {
-        let line = line.trim_ascii_end();
-        let seconds = line.strip_prefix(b"Results (").and_then(|l| l.strip_suffix(b"s):"));
-        let Some(seconds) = seconds.and_then(|t| std::str::from_utf8(t).ok()).and_then(|t| t.parse().ok())
-        else {
+        // A run that has told of itself, and of neither sugar nor pretty, does not end so.
+        let possible = self.totals_expected || self.rootdir.is_none();
+        let Some(seconds) = totals_after(line).filter(|_| possible) else {
             return false;
         };
         self.summary = Some(Summary { seconds, ..Summary::default() });
         self.results = true;
+        self.at_end = (self.signs, self.faults.len());
+        self.ended_in = self.phase;
         self.phase = Phase::Results;
         true
     }
@@ -164,15 +168,17 @@ impl Run {
         }
         // The same words as in a summary line.
         let Some(one) = pytest::summary(&[words, b" in 0s"].concat()) else { return };
+        // The numbers of sugar end in the eighth column, those of pretty in the tenth.
+        self.errors_counted |= line.starts_with(b"         ");
         let Some(all) = &mut self.summary else { return };
-        all.failed += one.failed;
-        all.passed += one.passed;
-        all.skipped += one.skipped;
-        all.deselected += one.deselected;
-        all.xfailed += one.xfailed;
-        all.xpassed += one.xpassed;
-        all.errors += one.errors;
-        all.reruns += one.reruns;
+        all.failed = all.failed.saturating_add(one.failed);
+        all.passed = all.passed.saturating_add(one.passed);
+        all.skipped = all.skipped.saturating_add(one.skipped);
+        all.deselected = all.deselected.saturating_add(one.deselected);
+        all.xfailed = all.xfailed.saturating_add(one.xfailed);
+        all.xpassed = all.xpassed.saturating_add(one.xpassed);
+        all.errors = all.errors.saturating_add(one.errors);
+        all.reruns = all.reruns.saturating_add(one.reruns);
     }
 
     /// `tests/test_a.py:10 TestX.test_y[a]`, sugar's own list.
@@ -190,4 +196,10 @@ impl Run {
         id.extend_from_slice(&name[params..]);
         self.named.add(&id, Outcome::Failed, |_| {});
     }
+}
+
+/// The duration in `Results (0.24s):`, from a minute on `Results (65.12s (0:01:05)):`.
+pub(super) fn totals_after(line: &[u8]) -> Option<f64> {
+    let duration = line.trim_ascii_end().strip_prefix(b"Results (")?.strip_suffix(b"):")?;
+    pytest::summary(&[b"1 passed in ", duration].concat()).map(|s| s.seconds)
 }

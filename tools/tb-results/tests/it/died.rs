@@ -221,3 +221,135 @@ fn a_quiet_run_that_died_behind_its_last_test_has_no_end() {
         assert_eq!(report.counts().failed, Some(1), "{tail}");
     }
 }
+
+#[test]
+fn death_behind_a_result_is_in_its_teardown() {
+    let head = format!("{HEAD}t.py::test_a PASSED                          [ 25%]\n");
+    for last in [
+        "t.py::test_b[a b] XFAIL (k)                      [ 50%]Terminated\n",
+        "t.py::test_b[a b] XFAIL (k)                      [ 50%]Fatal Python error: Segmentation fault\n",
+        "t.py::test_b[a b] XFAIL (k)                      [ 50%]/a/run.sh: line 1: 99 Killed  pytest\n",
+    ] {
+        let report = of(format!("{head}{last}"));
+        assert_eq!(report.sessions[0].unfinished, ["t.py::test_b[a b]"], "{last}");
+        assert_eq!((report.counts().passed, report.counts().xfailed), (Some(1), Some(1)), "{last}");
+        assert_eq!(report.verdict(), Some(Verdict::Infra));
+    }
+}
+
+#[test]
+fn a_shells_words_behind_letters_cut_none_off() {
+    for last in [
+        "t.py x..F/tmp/run.sh: line 1: 19065 Segmentation fault      pytest -x\n",
+        "t.py x..FTerminated\n",
+        "t.py x..FAborted (core dumped)\n",
+    ] {
+        let counts = of(format!("{HEAD}{last}")).counts();
+        assert_eq!((counts.passed, counts.failed, counts.xfailed), (Some(2), Some(1), Some(1)), "{last}");
+    }
+    let quiet = of("..FTerminated\n");
+    assert_eq!((quiet.runner(), quiet.counts().failed), (Some("pytest"), Some(1)));
+    // One letter is too little to go by, until more is heard of it.
+    let lone = of(".\n!!!!!!!!!!!!! _pytest.outcomes.Exit: stop - it !!!!!!!!!!!!!\n");
+    assert_eq!((lone.counts().passed, lone.verdict()), (Some(1), Some(Verdict::Interrupted)));
+}
+
+#[test]
+fn letters_with_words_between_them_count_nothing() {
+    let report = of(format!("{HEAD}t.py .x.warning: x.FF\nb.py noise\n"));
+    assert_eq!((report.counts().passed, report.counts().failed), (None, None));
+    assert_eq!((report.verdict(), report.complete()), (Some(Verdict::Infra), false));
+}
+
+#[test]
+fn a_dump_alone_tells_that_it_was_pytest() {
+    let report = of(
+        "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f59e0e6fb80 (most recent call first):\n\
+         \x20 File \"/p/test_m.py\", line 2 in <module>\n\
+         \x20 File \"/v/lib/python3.10/site-packages/_pytest/assertion/rewrite.py\", line 186 in exec_module\n",
+    );
+    assert_eq!((report.runner(), report.verdict()), (Some("pytest"), Some(Verdict::Infra)));
+    assert_eq!(of("  File \"/v/_pytest/x.py\", line 186, in f\n").runner(), None);
+}
+
+#[test]
+fn a_file_that_could_not_be_collected_was_reported_by_the_collection() {
+    let report = of(HEAD.replace("4 items", "0 items / 1 error"));
+    assert_eq!((report.counts().errors, report.verdict()), (Some(1), Some(Verdict::Mixed)));
+}
+
+#[test]
+fn crashes_of_xdist_1_are_told_with_a_capital() {
+    let report = of(format!(
+        "gw0 [3] / gw1 [3]\n\nscheduling tests via LoadScheduling\n..[gw1] node down: keyboard-interrupt\nf\n{FAILURES}\
+         ___________________________________ test_m.py __________________________________\n\
+         [gw1] linux -- Python 3.6.15 /p\nWorker 'gw1' crashed while running 'test_m.py::test_1[a b]'\n\
+         ! xdist.dsession.Interrupted: <WorkerController gw1> received keyboard-interrupt !\n"
+    ));
+    assert_eq!((report.counts().passed, report.counts().failed), (Some(2), Some(1)));
+    assert_eq!((report.verdict(), report.complete()), (Some(Verdict::Infra), true));
+}
+
+#[test]
+fn a_test_that_wrote_behind_its_name_has_a_result_in_the_word_that_follows() {
+    let report = of(format!(
+        "{HEAD}t.py::test_a noise\nPASSED\nt.py::test_b[a b] noise\nFAILED\nt.py::test_c noise\n"
+    ));
+    assert_eq!((report.counts().passed, report.counts().failed), (Some(1), Some(1)));
+    assert_eq!(crate::failing(&report).unwrap(), ["t.py::test_b[a b]"]);
+    assert_eq!(report.sessions[0].unfinished, ["t.py::test_c"]);
+    let report = of(format!("{HEAD}t.py::test_a warn: xPASSED\nt.py::test_b \n"));
+    assert_eq!(report.counts().passed, Some(1));
+    assert_eq!(report.sessions[0].unfinished, ["t.py::test_b"]);
+}
+
+#[test]
+fn rules_and_long_words_are_no_letters() {
+    let long = "x".repeat(300);
+    let report = of(format!(
+        "{HEAD}t.py::test_a PASSED\n------------------------------------------\n{long}\nt.py::test_b \n"
+    ));
+    assert_eq!(
+        (report.counts().passed, report.counts().skipped, report.counts().xfailed),
+        (Some(1), Some(0), Some(0))
+    );
+    let muddled = of(format!("{HEAD}t.py .noise\n....F\n"));
+    assert_eq!(muddled.counts().passed, None);
+    // But a line of a live log is none of a test's words between letters.
+    let logged = of(format!(
+        "{HEAD}t.py .\n------- live log call -------\nt.py                  26 WARNING  hello\n.\n"
+    ));
+    assert_eq!(logged.counts().passed, Some(2));
+    // Of 3.x.
+    assert_eq!(of(format!("{HEAD}t.py::test_a xfail          [ 25%]\n")).counts().xfailed, Some(1));
+}
+
+#[test]
+fn a_log_that_is_cut_in_a_line_has_no_whole_name_there() {
+    let quiet = |end: &str| {
+        of(format!(
+            ".FF                                                                      [100%]\n{FAILURES}\
+             ____________________________________ test_b ____________________________________\nE   assert 0\n\
+             ___________________________________ test_cut ___________________________________\nE   assert 0\n{SHORT}{end}"
+        ))
+    };
+    let cut = quiet("FAILED t.py::test_b - assert 0\nFAILED t.py::te");
+    assert_eq!(failing(&cut).unwrap(), ["t.py::test_b"]);
+    assert_eq!((cut.verdict(), cut.complete()), (Some(Verdict::Mixed), false));
+    let whole = quiet("FAILED t.py::test_b - assert 0\nFAILED t.py::test_cut - assert 0\n");
+    assert_eq!((failing(&whole).unwrap().len(), whole.complete()), (2, true));
+    let xml =
+        of(format!("{HEAD}t.py ....          [100%]\n\n------- generated xml file: /srv/j.xml -------\n"));
+    assert_eq!((xml.counts().passed, xml.counts().skipped), (Some(4), Some(0)));
+}
+
+#[test]
+fn a_dump_names_the_test_from_the_root_also_where_the_line_names_the_configuration() {
+    let head = HEAD.replace("rootdir: /srv/app", "rootdir: /srv/app, configfile: pytest.ini");
+    let report = of(format!(
+        "{head}tests/t.py Fatal Python error: Aborted\n\nCurrent thread 0x00007f59e0e6fb80 (most recent call first):\n\
+         \x20 File \"/srv/app/tests/t.py\", line 10 in test_a\n\
+         \x20 File \"/v/_pytest/python.py\", line 183 in pytest_pyfunc_call\n"
+    ));
+    assert_eq!(report.sessions[0].unfinished, ["tests/t.py::test_a"]);
+}

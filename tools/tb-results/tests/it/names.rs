@@ -271,3 +271,39 @@ fn what_a_worker_wrote_behind_an_id_is_no_part_of_it() {
     );
     assert_eq!(failing(&of(log)).unwrap(), ["t.py::test_a[x y]"]);
 }
+
+#[test]
+fn failed_subtests_of_quiet_runs_are_counted_by_their_reports() {
+    // "u" is a failed or a passed subtest, and only the reports tell.
+    let report = |name: &str| {
+        let n = (80 - name.len() - 2) / 2;
+        format!("{} {name} {}\nE   assert 1 != 1\n", "_".repeat(n), "_".repeat(n))
+    };
+    let log = |letters: &str| {
+        format!(
+            "{letters}                                                                [100%]\n{FAILURES}{}{}{}",
+            report("test_a (i=1)"),
+            report("test_a"),
+            report("test_b")
+        )
+    };
+    assert_eq!(of(log(".uuFFu.")).counts().failed, Some(3));
+    // With the plugin a passed one is a comma.
+    assert_eq!(of(log(".,uFF,.")).counts().failed, Some(3));
+    // Where no report is shown, nobody knows how many; but that some failed.
+    let report = of(".uuFFu.                                                                  [100%]\nx\n");
+    assert_eq!(report.counts().failed, None);
+    assert_ne!(report.verdict(), Some(tb_results::report::Verdict::Pass));
+}
+
+#[test]
+fn no_test_is_hidden_behind_a_collection_that_only_a_test_speaks_of() {
+    let report = of(format!(
+        "{HEAD}t.py .F..                                                               [100%]\n\n{FAILURES}\
+         ____________________________________ test_b ____________________________________\nE   assert 0\n\
+         ----------------------------- Captured stdout call -----------------------------\n\
+         !!!!!!!!!!!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!!!!!!!!!!!\n{}",
+        bar("1 failed, 3 passed in 0.10s")
+    ));
+    assert_eq!(failing(&report), None);
+}

@@ -203,3 +203,65 @@ fn a_log_may_begin_anywhere() {
         assert!(of(format!("make test\n{line}\n")).sessions.is_empty(), "{line}");
     }
 }
+
+#[test]
+fn reports_behind_a_run_that_is_whole_are_of_a_quiet_one() {
+    let report = of(format!(
+        "{HEAD}t.py ....                                                               [100%]\n\n{}\n\
+         ==================================== ERRORS ====================================\n\
+         __________________________ ERROR collecting test_m.py __________________________\n\
+         E   ZeroDivisionError: division by zero\n{SHORT}ERROR test_m.py - ZeroDivisionError: division by zero\n\
+         !!!!!!!!!!!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!!!!!!!!!!!\n1 error in 0.09s\n",
+        bar("4 passed in 0.10s")
+    ));
+    assert_eq!(report.sessions.len(), 2);
+    assert_eq!((report.counts().passed, report.counts().errors), (Some(4), Some(1)));
+    assert_eq!(failing(&report).unwrap(), ["test_m.py"]);
+}
+
+#[test]
+fn a_quiet_run_of_pretty_in_a_report_takes_no_end_from_its_run() {
+    let report = of(format!(
+        "{}t.py .F..                                                               [100%]\n\n{FAILURES}\
+         ____________________________________ test_b ____________________________________\nE   assert 0\n\
+         ----------------------------- Captured stdout call -----------------------------\nResults (1.95s):\n         1 failed\n\
+         {HEAD}t.py F\nResults (1.91s):\n         1 failed\n\n\
+         Results (19.86s):\n         1 failed\n         3 passed\n",
+        HEAD.replace("collected", "plugins: pretty-1.3.0\ncollected")
+    ));
+    assert_eq!((report.sessions.len(), report.complete()), (1, true));
+    assert_eq!((report.counts().passed, report.counts().failed), (Some(3), Some(1)));
+}
+
+#[test]
+fn failed_subtests_are_among_what_a_summary_tells_of() {
+    // The inner run's header has the same width; the outer's letters are those of the summary, with its failed subtest.
+    let report = of(format!(
+        "{}t.py .u,F                                                                [100%]\n\n{FAILURES}\
+         _______________________________ test_b [m] (i=1) _______________________________\nE   assert 0\n\
+         ----------------------------- Captured stdout call -----------------------------\n{HEAD}t.py F\n\
+         {SHORT}[m] (i=1) SUBFAIL t.py::test_b - assert 0\nFAILED t.py::test_c - assert 0\n{}",
+        HEAD.replace("collected 4", "collected 2"),
+        bar("2 failed, 1 passed, 1 subtests passed in 0.97s")
+    ));
+    assert_eq!((report.sessions.len(), report.complete()), (1, true));
+    assert_eq!(report.counts().failed, Some(2));
+}
+
+#[test]
+fn letters_without_a_percentage_behind_a_run_are_of_a_quiet_one_that_stopped() {
+    let first =
+        format!("{HEAD}t.py ....                                    [100%]\n\n{}", bar("4 passed in 0.10s"));
+    let report = of(format!(
+        "{first}..F\n{FAILURES}____ test_q ____\nE   assert 0\n{SHORT}FAILED q.py::test_q - assert 0\n\
+         !!!!!!!!!!!!!!!!!!!!!!!!!! stopping after 1 failures !!!!!!!!!!!!!!!!!!!!!!!!!!!\n1 failed, 2 passed in 0.05s\n"
+    ));
+    assert_eq!(report.sessions.len(), 2);
+    assert_eq!((report.counts().passed, report.counts().failed), (Some(6), Some(1)));
+    assert_eq!((failing(&report).unwrap(), report.complete()), (vec!["q.py::test_q"], true));
+    let report = of(format!("{first}....\n4 passed in 0.39s\n"));
+    assert_eq!((report.sessions.len(), report.counts().passed), (2, Some(8)));
+    // Without the letters it is somebody's word.
+    let report = of(format!("{first}and then\n4 passed in 0.39s\n"));
+    assert_eq!((report.sessions.len(), report.counts().passed), (1, Some(4)));
+}

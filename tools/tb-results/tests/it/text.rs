@@ -1,6 +1,6 @@
 //! What stands around and between the text: colours, prefixes, encodings, widths, levels of talk.
 
-use crate::{HEAD, SHORT, bar, failing, four, of};
+use crate::{HEAD, SHORT, bar, failing, four, known, of};
 use tb_results::report::Verdict;
 
 fn plain() -> String {
@@ -175,4 +175,28 @@ fn other_styles_of_progress() {
         assert_eq!(report.sessions[0].unfinished, ["t.py::test_b"], "{line}");
         assert_eq!(report.counts().passed, Some(1), "{line}");
     }
+}
+
+#[test]
+fn words_glued_to_the_last_percentage_do_not_hide_the_letters() {
+    let report =
+        of("s.EF                                                              [100%]a plugin's last words\n\
+         =================================== FAILURES ===================================\n\
+         ____________________________________ test_d ____________________________________\nE   assert 0\n\
+         ==================================== ERRORS ====================================\n\
+         ________________________ ERROR at setup of test_c ________________________\nE   KeyError: 1\n\
+         =========================== short test summary info ============================\n\
+         FAILED t.py::test_d - assert 0\nERROR t.py::test_c - KeyError: 1\n");
+    assert_eq!(four(&report.counts()), known([1, 1, 1, 1]));
+    assert!(report.complete());
+}
+
+#[test]
+fn a_quiet_run_whose_tests_write_between_the_letters_knows_what_it_lists() {
+    // -qq -s: no percentage, no summary line.
+    let report = of(format!(
+        "..noise\n.F.some words\nE\n{SHORT}FAILED t.py::test_d - assert 0\nERROR t.py::test_c - KeyError: 1\n"
+    ));
+    assert_eq!(four(&report.counts()), [None, Some(1), None, Some(1)]);
+    assert_eq!((report.verdict(), report.complete()), (Some(Verdict::Fail), true));
 }

@@ -194,3 +194,38 @@ fn the_contracts_own_lines_are_no_output_and_its_footer_decides() {
     assert_eq!((report.verdict(), code(&report)), (Some(Verdict::Fail), Code::Failed));
     assert!(report.disagreement().is_some());
 }
+
+#[test]
+fn modules_that_skip_themselves_are_no_tests() {
+    // exit 5: what was skipped were files, of whose tests none was collected.
+    let report = of(format!(
+        "{}\n{}",
+        HEAD.replace("collected 4 items", "collected 0 items / 1 skipped"),
+        bar("1 skipped in 0.01s")
+    ));
+    assert_eq!(report.verdict(), Some(Verdict::NoTests));
+    assert_eq!(of("\n1 skipped in 0.01s\n").verdict(), Some(Verdict::NoTests));
+    let report =
+        of("s                                                              [100%]\n1 skipped in 0.01s\n");
+    assert_eq!(report.verdict(), Some(Verdict::Pass));
+}
+
+#[test]
+fn the_reason_for_no_tests_may_come_behind_the_end() {
+    for said in ["ERROR: file or directory not found: x.py", "ERROR: file not found: x.py"] {
+        let report = of(format!("{HEAD}\n{}{said}\n\n", bar("no tests ran in 0.01s")));
+        assert_eq!((report.verdict(), report.complete()), (Some(Verdict::Usage), true), "{said}");
+        assert_eq!(report.sessions.len(), 1);
+    }
+}
+
+#[test]
+fn usage_of_older_versions_has_no_word_before_it() {
+    for log in [
+        "usage: pytest.py [options] [file_or_dir] [file_or_dir] [...]\npytest.py: error: ambiguous option: --co\n",
+        "Traceback (most recent call last):\n  File \"x\", line 1, in y\nImportError: Error importing plugin \"nosuch\": No module named 'nosuch'\n",
+    ] {
+        let report = of(log);
+        assert_eq!((report.runner(), report.verdict()), (Some("pytest"), Some(Verdict::Usage)), "{log}");
+    }
+}
