@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Between the request to stop and SIGKILL.
 const GRACE: Duration = Duration::from_secs(10);
+/// What was killed may take so long to be gone on a busy machine.
+const SETTLE: Duration = Duration::from_secs(3);
 
 /// Requests to stop, as they come from a terminal or a supervisor.
 struct Interrupts {
@@ -218,18 +220,21 @@ pub(crate) fn output(command: &mut Command, limit: Duration) -> Result<(i32, Str
     Ok((ended?.code, String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Stops every process that has `entry` in its environment, and says which those were.
+/// Stops every process that has `entry` in its environment, and says which those were: not those that were about to
+/// end anyway.
 pub(crate) fn stop_marked(entry: &str) -> Vec<String> {
     let mut stopped = Vec::new();
     let mut empty = 0;
+    let settled = Instant::now() + SETTLE;
+    let given_up = settled + GRACE;
     // One look may miss what was being forked or executed: two empty ones in a row are believed.
-    for _ in 0..50 {
+    while Instant::now() < given_up {
         let found = marked(entry);
         empty = if found.is_empty() { empty + 1 } else { 0 };
         if empty == 2 {
             break;
         }
-        for (pid, start, line) in found {
+        for (pid, start, line) in found.into_iter().filter(|_| Instant::now() >= settled) {
             let Some(target) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
             // The pidfd first, then the comparison: it cannot be redirected afterwards.
             let Ok(fd) = pidfd_open(target, PidfdFlags::empty()) else { continue };
@@ -289,7 +294,6 @@ mod tests {
         let mut command = shell("sleep 300 & sleep 300");
         let ended = run(command.env(key, value), Duration::from_millis(300));
         assert!(ended.is_err_and(|e| e.message.contains("still ran")));
-        // Whoever was killed with the group may be a zombie for a moment; those have no environment.
         assert_eq!(stop_marked(&mark), [""; 0]);
     }
 
