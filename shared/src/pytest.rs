@@ -4,6 +4,7 @@
 //! Counts come from this grammar alone. A line that does not match as a whole is not a summary, whatever words
 //! and numbers it holds.
 
+use memchr::memmem::find;
 use memchr::{memchr, memrchr, memrchr_iter};
 use std::borrow::Cow;
 
@@ -328,6 +329,12 @@ fn step(line: &[u8]) -> Option<Step<'_>> {
     if let Some(id) = started(line) {
         return Some(Step { percent: None, test: Some(id) });
     }
+    // A file is announced before its first test, behind which there will be a letter.
+    if let Some(path) = line.strip_suffix(b" ").filter(|p| p.ends_with(b".py") && is_path(p))
+        && find(path, b": ").is_none()
+    {
+        return Some(Step { percent: None, test: Some(path) });
+    }
     let dots = dots(body)?;
     // Letters alone are too little to go by: "..." stands in many logs.
     (percent.is_some() || !dots.path.is_empty())
@@ -544,7 +551,7 @@ pub fn xdist_result(line: &[u8]) -> Option<XdistResult<'_>> {
     let mut rest = rest.trim_ascii_end();
     // The old subtests plugin writes the subtest's name first.
     if matches!(rest.first(), Some(b'[' | b'(')) {
-        let at = memchr::memmem::find(rest, b" SUB")?;
+        let at = find(rest, b" SUB")?;
         rest = &rest[at + 1..];
     }
     let end = rest.iter().take_while(|b| b.is_ascii_uppercase()).count();
@@ -618,8 +625,11 @@ pub fn dots(body: &[u8]) -> Option<Dots<'_>> {
     }
     match path.strip_suffix(b" ") {
         Some(path) if is_path(path) => Some(Dots { path, letters }),
-        // The file was announced, and nothing has been reported yet ("test_a.py " without its space).
-        None if letters.is_empty() && is_path(path) => Some(Dots { path, letters }),
+        // The file was announced, and nothing has been reported yet ("test_a.txt " without its space). A header's line
+        // ends like a path ("rootdir: /p, configfile: pytest.ini"), and so does output behind letters ("test_a.py .txt").
+        None if letters.is_empty() && is_path(path) && find(path, b": ").or(find(path, b" .")).is_none() => {
+            Some(Dots { path, letters })
+        }
         _ => None,
     }
 }
@@ -650,6 +660,15 @@ mod tests {
         let s = of("== 3 failed, 4 passed, 5 subtests passed, 2 subtests skipped, 6 rerun in 0.08s ==");
         assert_eq!((s.subtests_passed, s.subtests_skipped, s.reruns), (5, 2, 6));
         assert_eq!(of("== 4 passed, 2 retried in 0.08s ==").passed, 4);
+    }
+
+    #[test]
+    fn a_file_that_was_announced_is_told_from_what_ends_like_one() {
+        let path = |line: &str| dots(line.as_bytes()).map(|d| String::from_utf8_lossy(d.path).into_owned());
+        assert_eq!(path("docs/usage.rst"), Some("docs/usage.rst".to_owned()));
+        assert_eq!(path("my tests/test_a.py ..F"), Some("my tests/test_a.py".to_owned()));
+        assert_eq!(path("rootdir: /srv/app, configfile: pytest.ini"), None);
+        assert_eq!(path("test_a.py .noise.txt"), None);
     }
 
     #[test]
@@ -729,6 +748,8 @@ mod tests {
         assert_eq!(p(&v), (Some(Phase::Test), Some(50), t("a.py::t2")));
         assert_eq!(p("..F. [ 12%]\n...."), (Some(Phase::Test), Some(12), None));
         assert_eq!(p("a.py ..F [ 12%]\nb.py .."), (Some(Phase::Test), Some(12), t("b.py")));
+        let announced = format!("{head}collected 2 items\n\ntests/b.py ");
+        assert_eq!(p(&announced), (Some(Phase::Test), None, t("tests/b.py")));
         assert_eq!(p("a.py::t [x] SKIPPED (why) [ 3/4]\n"), (Some(Phase::Test), Some(75), t("a.py::t [x]")));
         let xdist = "a.py::t1 \na.py::t2 \n[gw0] [ 25%] PASSED a.py::t1 \na.py::t3 \n";
         assert_eq!(p(xdist), (Some(Phase::Test), Some(25), t("a.py::t3")));
