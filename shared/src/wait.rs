@@ -63,11 +63,31 @@ struct Pending {
     /// The job that was found at first: a later run of the name is another.
     id: Option<String>,
     handles: Vec<Handle>,
+    /// The leader's number among them.
+    leader: Option<i32>,
     watched: bool,
     /// When it was seen that the leader had ended and the record was not there yet.
     leader_gone: Option<Instant>,
     said_unsupervised: bool,
     started: Instant,
+}
+
+impl Pending {
+    /// Whether nothing has happened but the leader's end, just now. Its monitor has been woken by that too, and a look
+    /// would only take the CPU that it needs for the record, which there is nothing to be read before.
+    fn is_left_to_its_monitor(&mut self) -> bool {
+        let Some(at) = self.handles.iter().position(|h| Some(h.ident().pid) == self.leader) else {
+            return false;
+        };
+        let left = self.leader_gone.is_none()
+            && self.handles.len() > 1
+            && self.handles.iter().enumerate().all(|(i, handle)| handle.has_ended() == (i == at));
+        if left {
+            self.handles.remove(at);
+            self.leader_gone = Some(Instant::now());
+        }
+        left
+    }
 }
 
 impl Wait<'_> {
@@ -92,6 +112,7 @@ impl Wait<'_> {
                     name: name.clone(),
                     id: None,
                     handles: vec![],
+                    leader: None,
                     watched: false,
                     leader_gone: None,
                     said_unsupervised: false,
@@ -104,7 +125,9 @@ impl Wait<'_> {
             let mut ended = false;
             let mut still = Vec::new();
             for mut job in pending {
-                if self.look(&mut job, &mut inotify, &mut again, &mut over)? {
+                if job.is_left_to_its_monitor() {
+                    still.push(job);
+                } else if self.look(&mut job, &mut inotify, &mut again, &mut over)? {
                     ended = true;
                 } else {
                     still.push(job);
@@ -188,6 +211,7 @@ impl Wait<'_> {
         if job.handles.len() != before || (job.handles.is_empty() && !job.watched) || has_waited {
             let had = job.handles.len();
             job.handles.clear();
+            job.leader = found.pid();
             for ident in announcers(&found) {
                 let handle = Handle::open(ident).ok().flatten();
                 job.handles.extend(handle.filter(|h| !h.has_ended() && spares_enough(h)));

@@ -92,6 +92,8 @@ pub(super) fn front(mut known: Known, files: Files, signals: SignalFd, words: &F
         passed_on.truncate(PASSED_ON - 1);
         passed_on.push(heard);
     }
+    // Whoever waits for the job was woken by the same end, and goes first: what is left to do here is mostly a sync.
+    rustix::thread::sched_yield();
     let mut told = Told::read(words);
     let Some((header, log_name)) = told.begun.take() else {
         // The leader was never let go: it vanishes with the barrier, and nobody has heard of the job.
