@@ -11,6 +11,7 @@ use crate::poll::sleep_on;
 use crate::process::{self, FileRef, Handle, Here, Ident, Snapshot};
 use crate::term::{Code, Failure, Result};
 use rustix::fs::{OFlags, inotify};
+use std::cell::OnceCell;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
@@ -26,6 +27,9 @@ const OTHERS: Duration = Duration::from_secs(10);
 const RECORD: u64 = 8 << 10;
 /// The longest sleep between two looks where the kernel cannot wake us.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long a stop may take that is told by its monitor's end alone: most take less, and the kernel takes some 10 ms to
+/// take an inotify watch away.
+const MOMENT: Duration = Duration::from_millis(25);
 /// How long a reader's probe of a lock may take before it is tried again.
 const PROBE: Duration = Duration::from_millis(5);
 
@@ -242,6 +246,7 @@ impl Stop<'_> {
             let grace = self.grace.saturating_sub(begun.elapsed());
             self.ask(half, grace);
             let asked = Instant::now();
+            let handle = Handle::open(half).ok().flatten();
             loop {
                 let look = self.look()?;
                 if let Look::Over(state, footer) = look {
@@ -271,7 +276,7 @@ impl Stop<'_> {
                     removed = true;
                     break;
                 }
-                watch.wait(LOOK);
+                watch.wait(handle.as_ref().filter(|_| asked.elapsed() < MOMENT), LOOK);
             }
         }
         match self.look()? {
@@ -436,7 +441,7 @@ impl Stop<'_> {
     /// Nobody supervises the job: its processes are found by evidence, and the record is written here.
     fn by_evidence(
         &self,
-        watch: &Watch,
+        watch: &Watch<'_>,
         over: &dyn Fn(State, Option<&Footer>) -> Stopped,
     ) -> Result<Stopped> {
         if self.job.header().is_none() {
@@ -544,7 +549,7 @@ impl Stop<'_> {
     }
 
     /// The log, opened for appending and locked: nobody else writes this job's end.
-    fn lock_log(&self, watch: &Watch) -> Result<Locked> {
+    fn lock_log(&self, watch: &Watch<'_>) -> Result<Locked> {
         let Some(log) = &self.job.log else { return Ok(Locked::NoLog) };
         let file_name = log.name.file();
         let Some((file, _)) = self.dir.open_file(&file_name, OFlags::RDWR | OFlags::APPEND)? else {
@@ -568,7 +573,7 @@ impl Stop<'_> {
                     return Ok(Locked::Mine(Box::new((current, file))));
                 }
                 // A reader's probe holds a shared lock for an instant; another tb-kill holds it until it is done.
-                Err(std::fs::TryLockError::WouldBlock) => watch.wait(PROBE),
+                Err(std::fs::TryLockError::WouldBlock) => watch.wait(None, PROBE),
                 Err(std::fs::TryLockError::Error(e)) => return Err(Failure::cannot("lock the log", e)),
             }
         }
@@ -719,27 +724,39 @@ fn stop_foreign(dir: &RunDir, here: &Here, job: &Job, signal: i32, grace: Durati
 }
 
 /// Wakes when something in the run directory changes.
-struct Watch {
-    fd: Option<OwnedFd>,
+struct Watch<'a> {
+    dir: &'a RunDir,
+    /// The watch, once there is one.
+    fd: OnceCell<Option<OwnedFd>>,
 }
 
-impl Watch {
-    fn new(dir: &RunDir) -> Watch {
-        let fd = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok();
-        let fd = fd.filter(|fd| {
-            let what =
-                inotify::WatchFlags::MODIFY | inotify::WatchFlags::DELETE | inotify::WatchFlags::MOVED_TO;
-            inotify::add_watch(fd, dir.absolute(), what).is_ok()
-        });
-        Watch { fd }
+impl Watch<'_> {
+    fn new(dir: &RunDir) -> Watch<'_> {
+        Watch { dir, fd: OnceCell::new() }
     }
 
-    fn wait(&self, at_most: Duration) {
-        let Some(fd) = &self.fd else {
+    /// Sleeps until something changes; for a first moment, until that process ends.
+    fn wait(&self, first: Option<&Handle>, at_most: Duration) {
+        if let Some(handle) = first {
+            return sleep_on(&[handle.fd()], Some(MOMENT));
+        }
+        let Some(set) = self.fd.get() else {
+            // What changed before is not announced: the caller looks once more.
+            self.fd.get_or_init(|| self.set());
+            return;
+        };
+        let Some(fd) = set else {
             return sleep_on(&[], Some(at_most));
         };
         sleep_on(&[fd.as_fd()], Some(at_most));
         let mut buffer = [0u8; 4096];
         while rustix::io::read(fd, &mut buffer).is_ok_and(|n| n > 0) {}
+    }
+
+    fn set(&self) -> Option<OwnedFd> {
+        let fd = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok()?;
+        let what = inotify::WatchFlags::MODIFY | inotify::WatchFlags::DELETE | inotify::WatchFlags::MOVED_TO;
+        inotify::add_watch(&fd, self.dir.absolute(), what).ok()?;
+        Some(fd)
     }
 }
