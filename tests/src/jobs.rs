@@ -23,6 +23,17 @@ pub fn corrupt_pid_files() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// Variables that every tool which launches or waits reads, and refuses where they do not parse.
+pub const VARIABLES: [&str; 7] = [
+    "TB_WAIT_TIMEOUT",
+    "GLUDD_TEST_DEFAULT_TIMEOUT_MIN",
+    "TB_HEARTBEAT",
+    "GLUDD_TEST_HEARTBEAT_INTERVAL",
+    "TB_KILL_GRACE",
+    "GLUDD_TEST_KILL_GRACE_SEC",
+    "TB_OWNER",
+];
+
 /// What stands where a file of the contract should be, and is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Odd {
@@ -87,7 +98,18 @@ impl Scene {
     /// When that is refused.
     #[track_caller]
     pub fn launch(&self, name: &str, words: &str) -> Output {
-        self.tool("tb-launch").args(["--name", name, "--"]).args(self.fixture_argv(words)).run().ok()
+        self.launch_of(None, name, words)
+    }
+
+    /// The same for an owner.
+    ///
+    /// # Panics
+    /// As [`Scene::launch`].
+    #[track_caller]
+    pub fn launch_of(&self, owner: Option<&str>, name: &str, words: &str) -> Output {
+        let flags = owner.map(|owner| ["--owner", owner]).into_iter().flatten();
+        let launch = self.tool("tb-launch").args(flags).args(["--name", name, "--"]);
+        launch.args(self.fixture_argv(words)).run().ok()
     }
 
     /// tb-status's object of a job.

@@ -16,7 +16,7 @@ mod process;
 mod scene;
 
 pub use command::{Cmd, Output, Running};
-pub use jobs::{Odd, Seen, corrupt_pid_files};
+pub use jobs::{Odd, Seen, VARIABLES, corrupt_pid_files};
 pub use process::{Proc, Stat, processes, stat};
 pub use scene::{Birth, Scene, bin_dir, binary, ordinary, python};
 

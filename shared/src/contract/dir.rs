@@ -14,6 +14,11 @@ use std::sync::Arc;
 /// Where jobs live when nobody says otherwise.
 const DEFAULT: &str = ".gate-logs";
 
+/// How a file of the contract is opened, whatever for: no link is followed, and a FIFO or a terminal in its place neither
+/// blocks nor becomes ours.
+pub(super) const OPEN: OFlags =
+    OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
 /// An open run directory.
 #[derive(Debug)]
 pub struct RunDir {
@@ -139,7 +144,7 @@ impl RunDir {
     /// # Errors
     /// When it cannot be opened or is no plain file; it is named.
     pub fn open_file(&self, file: &str, flags: OFlags) -> Result<Option<(File, Stat)>> {
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let flags = flags | OPEN;
         let doing = || format!("open {}", self.path_of(file).display());
         let fd = match fs::openat(&*self.fd, file, flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => fd,

@@ -1,5 +1,6 @@
 //! The two files of a job, read: what they say, who wrote them, and whether their locks are held.
 
+use super::dir::OPEN;
 use super::lock::{Probe, probe};
 use super::name::{LogName, Stem};
 use super::records::{Footer, Header, Line, Stopping, TerminalMarker, line_kind};
@@ -308,8 +309,7 @@ impl LogFile {
             Access::Open(file) => return Ok(Opened::Kept(file)),
             Access::Closed(dir) => dir,
         };
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = rustix::fs::openat(dir, self.name.file(), flags, Mode::empty())?;
+        let file = rustix::fs::openat(dir, self.name.file(), OFlags::RDONLY | OPEN, Mode::empty())?;
         let stat = rustix::fs::fstat(&file)?;
         if (FileRef { dev: stat.st_dev, ino: stat.st_ino }) != self.id.file {
             return Err(Errno::NOENT.into());

@@ -6,14 +6,7 @@ use tb_tests::Scene;
 fn t28_t29_only_the_scopes_jobs_are_stopped() {
     let scene = Scene::new();
     for (owner, name) in [(Some("ann"), "a1"), (Some("ann"), "a2"), (Some("bob"), "b"), (None, "n")] {
-        let flags = owner.map(|o| ["--owner", o]).into_iter().flatten();
-        scene
-            .tool("tb-launch")
-            .args(flags)
-            .args(["--name", name, "--"])
-            .args(scene.fixture_argv("hold"))
-            .run()
-            .ok();
+        scene.launch_of(owner, name, "hold");
     }
     scene.tool("tb-kill").arg("a1").run().expect(4);
     scene.tool("tb-kill").args(["--owner", "bob", "n"]).run().expect(4);

@@ -1,20 +1,12 @@
 //! Variables: which one is wrong is said, a flag beats TB_, which beats the older name.
 
-use tb_tests::Scene;
+use tb_tests::{Scene, VARIABLES};
 
 #[test]
 fn a_variable_that_does_not_parse_is_named_and_nothing_is_launched() {
     let scene = Scene::new();
     let before = scene.files();
-    for variable in [
-        "TB_WAIT_TIMEOUT",
-        "GLUDD_TEST_DEFAULT_TIMEOUT_MIN",
-        "TB_HEARTBEAT",
-        "GLUDD_TEST_HEARTBEAT_INTERVAL",
-        "TB_KILL_GRACE",
-        "GLUDD_TEST_KILL_GRACE_SEC",
-        "TB_OWNER",
-    ] {
+    for variable in VARIABLES {
         for bad in ["a b", "-1 s", "nan/2"] {
             scene
                 .tool("tb-launch")

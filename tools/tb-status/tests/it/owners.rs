@@ -6,14 +6,7 @@ use tb_tests::Scene;
 fn t29_t30_an_owner_sees_its_own_jobs_only() {
     let scene = Scene::new();
     for (owner, name) in [(Some("ann"), "a"), (Some("bob"), "b"), (None, "n")] {
-        let flags = owner.map(|o| ["--owner", o]).into_iter().flatten();
-        scene
-            .tool("tb-launch")
-            .args(flags)
-            .args(["--name", name, "--"])
-            .args(scene.fixture_argv("hold"))
-            .run()
-            .ok();
+        scene.launch_of(owner, name, "hold");
     }
     let names = |flags: &[&str], env: &str| {
         scene.tool("tb-status").arg("--names").args(flags).env("TB_OWNER", env).run().ok().stdout

@@ -1,6 +1,6 @@
 //! What is not waited for.
 
-use tb_tests::{Odd, Scene, corrupt_pid_files};
+use tb_tests::{Odd, Scene, VARIABLES, corrupt_pid_files};
 
 #[test]
 fn nothing_named_and_bad_names_are_usage_errors() {
@@ -17,15 +17,7 @@ fn nothing_named_and_bad_names_are_usage_errors() {
         let out = scene.tool("tb-wait").args(bad).run().expect(2);
         assert!(out.stdout.is_empty() && out.stderr.starts_with("tb-wait: cannot "), "{out}");
     }
-    for variable in [
-        "TB_WAIT_TIMEOUT",
-        "GLUDD_TEST_DEFAULT_TIMEOUT_MIN",
-        "TB_HEARTBEAT",
-        "GLUDD_TEST_HEARTBEAT_INTERVAL",
-        "TB_KILL_GRACE",
-        "GLUDD_TEST_KILL_GRACE_SEC",
-        "TB_OWNER",
-    ] {
+    for variable in VARIABLES {
         scene.tool("tb-wait").arg("x").env(variable, "a b").run().expect(2).complains(variable);
     }
     assert!(!scene.run_dir().exists());
